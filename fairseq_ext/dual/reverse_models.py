@@ -9,6 +9,7 @@ from fairseq.models import BaseFairseqModel
 from omegaconf import open_dict
 
 from ..common.stored import UNREADABLE, check_symbols, stored_of
+from ..compat.checkpoints.dictionary_digests import trained_languages
 from ..compat.user_errors import reason_of
 from ..streams.language_pair import LanguagePair, reverse_of
 from ..streams.model import HasDirections
@@ -56,10 +57,13 @@ def load_model(path: str, pair: str, data: str) -> BaseFairseqModel:
         raise ValueError(f"{place}: {reason_of(error, path)}") from error
     stored = stored_of("--dual-path", path, state)
     source, target = LanguagePair.parse(pair)
-    trained = f"{stored.task.get('source_lang')}-{stored.task.get('target_lang')}"
+    trained = trained_languages(stored.task, stored.digests)
     # a model of several pairs says itself which directions it has
-    if not stored_pairs(stored.model) and trained != pair:
-        raise ValueError(f"{place}: it translates {trained}; allowed: a model of {pair}")
+    is_another = None not in trained and trained != (source, target)
+    if not stored_pairs(stored.model) and is_another:
+        raise ValueError(
+            f"{place}: it translates {'-'.join(map(str, trained))}; allowed: a model of {pair}"
+        )
     # the data are those of this run; validation BLEU would build a search that nobody needs
     state = with_task_options(
         state, data=data, source_lang=source, target_lang=target, eval_bleu=False

@@ -5,11 +5,10 @@ import os
 import threading
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
+from typing import Any, Dict, Iterator, List, Mapping, MutableMapping, Optional, Sequence, Union
 
 import torch
 from fairseq import checkpoint_utils, tasks
-from fairseq.data import data_utils
 from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models import BaseFairseqModel
 from fairseq.tasks import FairseqTask
@@ -23,6 +22,7 @@ from ..compat.checkpoints.configurations import (
     options_of_task,
 )
 from ..compat.checkpoints.refusals import check_names
+from ..compat.data.language_pairs import language_pairs
 from ..streams.language_pair import LanguagePair, languages
 from ..streams.stored_pairs import stored_pairs
 from ..twin.captions.task import ImageCaptioningTask
@@ -215,7 +215,8 @@ def set_up_task(cfg: DictConfig, folder: Path, direction: Optional[str]) -> Fair
         is_bound = chosen_name(options, "task") == "multilingual_translation"
         requested = _direction_among(pairs, direction, is_bound)
     elif direction is not None:
-        _check_only_direction(options, direction, folder)
+        with open_dict(cfg):
+            _check_only_direction(options, direction, folder)
     with open_dict(cfg):
         options["data"] = str(folder)
         for name, value in WITHOUT_TRAINING.items():
@@ -246,14 +247,17 @@ def _direction_among(pairs: List[str], direction: Optional[str], is_bound: bool)
     return requested
 
 
-def _check_only_direction(options: Mapping[str, Any], direction: str, folder: Path) -> None:
+def _check_only_direction(options: MutableMapping[str, Any], direction: str, folder: Path) -> None:
     """Raise ValueError for another direction than that of a model of one.
 
-    A training without -s and -t took the direction from the names in its data folder.
+    A training without -s and -t took the direction from the names in its data folder. Where neither
+    the checkpoint nor ``folder`` tells it, that of the caller goes into the ``options``.
     """
     trained = options.get("source_lang"), options.get("target_lang")
     if "source_lang" in options and None in trained and folder.is_dir():
-        trained = data_utils.infer_language_pair(str(folder))
+        pairs = language_pairs(str(folder))
+        trained = pairs[0] if len(pairs) == 1 else LanguagePair.parse(direction)
+        options["source_lang"], options["target_lang"] = trained
     if direction != f"{trained[0]}-{trained[1]}":
         allowed = "leave it out" if None in trained else f"{trained[0]}-{trained[1]}"
         raise ValueError(f"direction {direction!r}: the model has one; allowed: {allowed}")

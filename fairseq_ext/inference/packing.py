@@ -26,7 +26,7 @@ from .packed import (
     write_tensors,
 )
 from .places import PathLike
-from .stored_models import StoredModel, read_checkpoint
+from .stored_models import StoredModel, name_languages, read_checkpoint
 from .subword_models import SubwordModels, SubwordsArgument
 
 
@@ -74,6 +74,9 @@ def pack(
     )
     scores = options.scores.read_text(encoding="utf-8") if options.scores else None
     stored = [read_checkpoint(Path(path)) for path in checkpoints]
+    for entry in stored if model.pair else ():
+        # the folder has no names of data that would tell them
+        name_languages(entry, model.pair)
     with folder_beside(os.path.realpath(target)) as folder:
         work = Path(folder)
         _write(work, model, stored, options.with_twin)

@@ -11,14 +11,16 @@ from fairseq.models import (
     FairseqLanguageModel,
     FairseqMultiModel,
 )
-from omegaconf import DictConfig
+from omegaconf import DictConfig, open_dict
 
 from ..compat.checkpoints.configurations import chosen_name, options_of
+from ..compat.checkpoints.dictionary_digests import stored_digests, trained_languages
 from ..compat.checkpoints.refusals import check_configuration
 from .packed import is_packed, read_packed
 from .places import PathLike
 from .subword_models import SubwordModels
 
+SIDES = ("source_lang", "target_lang")
 SUPPORTED = (FairseqEncoderDecoderModel, FairseqLanguageModel, FairseqMultiModel)
 
 
@@ -81,7 +83,22 @@ def read_checkpoint(path: Path) -> StoredModel:
     check_configuration(str(path), state)
     # of files from before fairseq 0.10: it has made "cfg" of them, but would use them again
     state["args"] = None
-    return StoredModel(path, state, state["cfg"])
+    entry = StoredModel(path, state, state["cfg"])
+    name_languages(entry, trained_languages(entry.cfg.task, stored_digests(state)))
+    return entry
+
+
+def name_languages(entry: StoredModel, languages: Sequence[Optional[str]]) -> None:
+    """Name the source and the target language in the options of a model, unless it names them.
+
+    A training without -s and -t takes them from the names in its data folder.
+    """
+    options = options_of(entry.cfg.task)
+    if "source_lang" not in options or "lang_pairs" in options or None in languages:
+        return
+    with open_dict(entry.cfg):
+        for side, language in zip(SIDES, languages):
+            options[side] = options[side] or language
 
 
 def check_supported(entry: StoredModel) -> None:
@@ -107,14 +124,14 @@ def check_direction(entry: StoredModel, first: StoredModel) -> None:
 
     With a joined dictionary nothing else would tell. Tasks of several pairs check theirs.
     """
-    options, expected = options_of(entry.cfg.task), options_of(first.cfg.task)
-    if "lang_pairs" in options:
+    if any("lang_pairs" in options_of(member.cfg.task) for member in (entry, first)):
         return
-    direction, expected_direction = (
-        f"{task.get('source_lang')}-{task.get('target_lang')}" for task in (options, expected)
+    pair, expected = (
+        tuple(options_of(member.cfg.task).get(side) for side in SIDES) for member in (entry, first)
     )
-    if direction != expected_direction:
+    # of checkpoints of stock fairseq that do not tell their languages nothing is known
+    if None not in (*pair, *expected) and pair != expected:
         raise ValueError(
-            f"{entry.path}: trained for {direction}, {first.path} for {expected_direction}; "
+            f"{entry.path}: trained for {'-'.join(pair)}, {first.path} for {'-'.join(expected)}; "
             "allowed: an ensemble of one direction"
         )

@@ -107,6 +107,23 @@ def test_two_stock_models(checkpoint, search):
     assert printed(search(checkpoint("dual"), "--dual-alpha", 0.3, "--dual-path", backward_model))
 
 
+def test_a_model_that_was_trained_without_the_names_of_its_languages(checkpoint, search, tmp_path):
+    """Those of its dictionaries, which its checkpoint records, tell them."""
+    state = torch.load(checkpoint("yy-xx"), weights_only=True)
+    state["cfg"]["task"].update(source_lang=None, target_lang=None)
+    torch.save(state, tmp_path / "unnamed.pt")
+    ranked = (
+        search(checkpoint("xx-yy"), "--dual-alpha", 0.3, "--dual-path", path)
+        for path in (checkpoint("yy-xx"), tmp_path / "unnamed.pt")
+    )
+    assert len({"\n".join(printed(output)) for output in ranked}) == 1
+    stored = state["extra_state"]["dictionaries"]
+    state["extra_state"]["dictionaries"] = {lang: stored[lang] for lang in ("xx", "yy")}
+    torch.save(state, tmp_path / "unnamed.pt")
+    with pytest.raises(ValueError, match="unnamed.pt: it translates xx-yy; allowed: .* of yy-xx"):
+        search(checkpoint("xx-yy"), "--dual-alpha", 0.3, "--dual-path", tmp_path / "unnamed.pt")
+
+
 def test_a_stock_model_scores_what_is_as_long_as_its_source(checkpoint, search):
     """It is scored once more; prepared for inference, its eval() returns None (fairseq 0.12.2)."""
     options = ("--dual-path", checkpoint("yy-xx"), "--match-source-len", "--min-len", 1)

@@ -272,3 +272,34 @@ def test_the_direction_of_a_training_that_was_not_given_it(data, checkpoint_of, 
     assert fairseq_ext.load(tmp_path / "model.pt", data["two"], "xx-yy").translate(["an1"])
     with pytest.raises(ValueError, match="'yy-xx': the model has one; allowed: xx-yy$"):
         fairseq_ext.load(tmp_path / "model.pt", data["two"], "yy-xx")
+
+
+def test_a_model_that_took_its_languages_from_its_data_folder(checkpoint_of, data, tmp_path):
+    """Where they are not in the checkpoint, and no data beside the dictionaries, they are named."""
+    folder = data[ALL["transformer"].data]
+    state = torch.load(checkpoint_of("transformer"), weights_only=True)
+    state["cfg"]["task"].update(source_lang=None, target_lang=None)
+    torch.save(state, tmp_path / "recorded.pt")
+    del state["extra_state"]["dictionaries"]  # of stock fairseq
+    torch.save(state, tmp_path / "stock.pt")
+    (tmp_path / "dictionaries").mkdir()
+    for lang in ("xx", "yy"):
+        shutil.copy(folder / f"dict.{lang}.txt", tmp_path / "dictionaries")
+    named = fairseq_ext.load(checkpoint_of("transformer"), folder)
+    expected = [entry.text for entry in named.translate(["an1 av2 an3"])]
+    for name, place, direction in (
+        ("recorded", "dictionaries", None),
+        ("recorded", "dictionaries", "xx-yy"),
+        ("stock", "dictionaries", "xx-yy"),
+        ("stock", folder, None),
+    ):
+        model = fairseq_ext.load(tmp_path / f"{name}.pt", tmp_path / place, direction)
+        assert model.direction == "xx-yy"
+        assert [entry.text for entry in model.translate(["an1 av2 an3"])] == expected
+    for name, place in (("recorded", "dictionaries"), ("stock", folder)):
+        with pytest.raises(ValueError, match="direction 'yy-xx': the model has one; allowed: xx-y"):
+            fairseq_ext.load(tmp_path / f"{name}.pt", tmp_path / place, "yy-xx")
+    for name, place in (("recorded", "dictionaries"), ("stock", folder)):
+        packed = pack([tmp_path / f"{name}.pt"], tmp_path / place, tmp_path / f"packed {name}")
+        model = fairseq_ext.load(packed)
+        assert [entry.text for entry in model.translate(["an1 av2 an3"])] == expected

@@ -209,6 +209,20 @@ def test_average_refuses_models_of_other_pairs(trained, tmp_path):
         average.mean([one_way, both[0]])
 
 
+def test_average_of_trainings_that_took_their_languages_from_the_data_folder(trained, tmp_path):
+    state = load(trained / "checkpoint1.pt")
+    state["cfg"]["task"].update(source_lang=None, target_lang=None)
+    torch.save(state, tmp_path / "a.pt")
+    average.mean([tmp_path / "a.pt", trained / "checkpoint2.pt"])
+    stored = state["extra_state"].pop("dictionaries")
+    torch.save(state, tmp_path / "a.pt")  # of stock fairseq: nothing tells them
+    average.mean([trained / "checkpoint2.pt", tmp_path / "a.pt"])
+    state["extra_state"]["dictionaries"] = {lang: stored[lang] for lang in ("yy", "xx")}
+    torch.save(state, tmp_path / "a.pt")
+    with pytest.raises(UsageError, match="a.pt was trained with source_lang 'yy', the first"):
+        average.mean([trained / "checkpoint2.pt", tmp_path / "a.pt"])
+
+
 def test_average_names_a_missing_input(capsys):
     assert command.main(["average", "--inputs", "none.pt", "--output", "x.pt"]) == 2
     assert "--inputs none.pt is not a file" in capsys.readouterr().err

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any, Mapping
 
+from .configurations import options_of
+
 if TYPE_CHECKING:
     from fairseq.data import Dictionary
     from fairseq.tasks import FairseqTask
@@ -52,6 +54,24 @@ def dictionaries(task: FairseqTask) -> dict[str, Dictionary]:
         if _has_symbols(dictionary):
             sides[str(getattr(cfg, f"{side}_lang", None) or side)] = dictionary
     return sides
+
+
+def trained_languages(task: Any, stored: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """Return the source and the target language of a model of one direction; None where unknown.
+
+    A training without -s and -t takes them from the names in its data folder, and its options do
+    not tell them: the names of its dictionaries do, that of the source first.
+
+    Args:
+        task: the group of the checkpoint's configuration.
+        stored: {language or side: digest} of the checkpoint.
+    """
+    options = options_of(task)
+    source, target = options.get("source_lang"), options.get("target_lang")
+    languages = [name for name in stored if name not in ("source", "target")]
+    if (source is None or target is None) and "source_lang" in options and len(languages) == 2:
+        return languages[0], languages[1]
+    return source, target
 
 
 def _has_symbols(entry: object) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, 
 
 from ...compat.checkpoints.changed_options import leaves
 from ...compat.checkpoints.configurations import options_of, stored_group
-from ...compat.checkpoints.dictionary_digests import ENTRY, stored_digests
+from ...compat.checkpoints.dictionary_digests import ENTRY, stored_digests, trained_languages
 from ...compat.checkpoints.option_effects import changes_function
 from .. import AddValues, UsageError, check_apart, check_new, check_once, save_atomically
 
@@ -119,8 +119,11 @@ def settings_of(state: Dict[str, Any]) -> Dict[str, Any]:
     if isinstance(pairs, str):  # those that the model was trained for, in any order
         settings["lang_pairs"] = ",".join(sorted(pairs.split(",")))
     # a task of several pairs has one model for all of them
-    sides = () if "lang_pairs" in task else ("source_lang", "target_lang")
-    return {**settings, **{side: task[side] for side in sides if side in task}}
+    if "lang_pairs" not in task:
+        pair = trained_languages(task, stored_digests(state))
+        sides = zip(("source_lang", "target_lang"), pair)
+        settings.update({side: language for side, language in sides if language is not None})
+    return settings
 
 
 def add_digests(

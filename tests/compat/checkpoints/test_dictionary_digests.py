@@ -10,6 +10,7 @@ from fairseq_ext.compat.checkpoints.dictionary_digests import (
     digest,
     digests,
     stored_digests,
+    trained_languages,
 )
 
 
@@ -65,3 +66,14 @@ def test_the_reverse_direction_is_compared_by_language():
     cfg = SimpleNamespace(source_lang="yy", target_lang="xx")
     reverse = SimpleNamespace(cfg=cfg, source_dictionary=second, target_dictionary=first)
     assert different_dictionary(reverse, stored) is None
+
+
+def test_languages_of_a_training_that_took_them_from_its_data_folder():
+    task, stored = {"source_lang": None, "target_lang": None}, {"yy": "4:a", "xx": "4:b"}
+    assert trained_languages(task, stored) == ("yy", "xx")
+    assert trained_languages(SimpleNamespace(**task), stored) == ("yy", "xx")
+    assert trained_languages({**task, "source_lang": "yy"}, stored) == ("yy", "xx")
+    assert trained_languages({"source_lang": "xx", "target_lang": "zz"}, stored) == ("xx", "zz")
+    assert trained_languages(task, {}) == (None, None)  # of stock fairseq
+    assert trained_languages(task, {"source": "4:a", "target": "4:b"}) == (None, None)
+    assert trained_languages({}, stored) == (None, None)  # of a language model
