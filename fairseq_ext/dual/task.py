@@ -85,6 +85,8 @@ class DualTranslationTask(StreamsTask):
     _coupled = False
     # tokens of a source, which the models of the reverse direction write
     _longest_source: float = math.inf
+    # the direction of stock models, which have one
+    _single: Optional[str] = None
 
     @classmethod
     def setup_task(cls, cfg: DualTranslationConfig, **kwargs: Any) -> "DualTranslationTask":
@@ -106,8 +108,11 @@ class DualTranslationTask(StreamsTask):
         return list(dict.fromkeys(both))
 
     def can_translate(self, pair: str) -> bool:
-        """True if other pairs have trained both roles of ``pair``, with data of it or without."""
-        return is_trained(pair, self.pairs)
+        """True if other pairs have trained both roles of ``pair``, with data of it or without.
+
+        With a stock model in the ensemble, its direction alone.
+        """
+        return is_trained(pair, self.pairs) and self._single in (None, pair)
 
     # ---------------------------------------------------------------- dual supervised learning
 
@@ -224,6 +229,7 @@ class DualTranslationTask(StreamsTask):
         if from_checkpoint and not isinstance(model, HasDirections):
             self.choose_direction()
             self._check_direction(cfg)
+            self._single = self.pair
         elif from_checkpoint and self.pair:
             model.direction(self.pair)  # ValueError where separate models have no such direction
         return model

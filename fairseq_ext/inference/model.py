@@ -120,9 +120,8 @@ class Model:
         sources, targets = sides(task.pairs)
         pairs = [f"{source}-{target}" for source in sources for target in targets]
         # those that were trained come first
-        return tuple(
-            dict.fromkeys([*task.pairs, *(pair for pair in pairs if task.can_translate(pair))])
-        )
+        names = dict.fromkeys([*task.pairs, *pairs])
+        return tuple(name for name in names if task.can_translate(name))
 
     def toward(self, direction: str) -> "Model":
         """Return this model in another direction; both share their memory.

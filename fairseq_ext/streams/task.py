@@ -153,10 +153,9 @@ class StreamsTask(Loading):
         stored = self._pairs_of_checkpoint(cfg) if from_checkpoint else []
         if stored:
             self._take_pairs(stored)
-        else:
+        if not from_checkpoint:
             self._check_training_options()
             store_pairs(cfg, self.pairs)
-        if not from_checkpoint:
             self.choose_streams()
         # not TranslationTask's, which builds its own BLEU
         model = FairseqTask.build_model(self, cfg, from_checkpoint)

@@ -83,3 +83,47 @@ def test_texts_have_the_mean_probability(members_of):
         check_mean(*entries)
         assert results[2].tokens == [*text.split(), "</s>"]
         assert np.log2(results[2].perplexity) == pytest.approx(-np.log2(entries[2]).mean())
+
+
+@pytest.mark.parametrize("recorded, fits", [("xx-yy", True), ("yy-xx", False), ("", True)])
+def test_a_member_that_was_trained_without_the_names_of_its_languages(
+    recorded, fits, data, checkpoint_of, tmp_path
+):
+    """It took them from its data folder; a checkpoint of stock fairseq does not tell them."""
+    named, folder = checkpoint_of("transformer"), data[ALL["transformer"].data]
+    state = torch.load(named, weights_only=True)
+    state["cfg"]["task"].update(source_lang=None, target_lang=None)
+    stored = state["extra_state"].pop("dictionaries")
+    if recorded:
+        state["extra_state"]["dictionaries"] = {lang: stored[lang] for lang in recorded.split("-")}
+    torch.save(state, tmp_path / "unnamed.pt")
+    expected = fairseq_ext.load(named, folder).translate(LINES)
+    for paths in ([named, tmp_path / "unnamed.pt"], [tmp_path / "unnamed.pt", named]):
+        if fits:
+            results = fairseq_ext.load(paths, folder).translate(LINES)
+            assert [entry.text for entry in results] == [entry.text for entry in expected]
+        else:
+            with pytest.raises(ValueError, match=f"trained for .*{recorded}.*; allowed: an ensem"):
+                fairseq_ext.load(paths, folder)
+
+
+def test_a_model_of_several_directions_with_one_of_a_single_direction(
+    data, checkpoint_of, tmp_path
+):
+    """--lang-pairs, or -s and -t in either order: the direction that is asked for counts."""
+    single, several = checkpoint_of("transformer"), checkpoint_of("dual_transformer")
+    folder = data[ALL["dual_transformer"].data]
+    state, texts = torch.load(several, weights_only=True), []
+    for pairs, source, target in (("xx-yy", None, None), (None, "xx", "yy"), (None, "yy", "xx")):
+        named = dict(lang_pairs=pairs, source_lang=source, target_lang=target)
+        state["cfg"]["task"].update(named)
+        torch.save(state, tmp_path / "several.pt")
+        paths = [tmp_path / "several.pt", single]
+        model = fairseq_ext.load(paths, folder, "xx-yy")
+        texts.append([entry.text for entry in model.translate(LINES)])
+        assert model.directions == ("xx-yy",)
+        with pytest.raises(ValueError, match="direction 'yy-xx': allowed: xx-yy"):
+            model.toward("yy-xx")
+        with pytest.raises(ValueError, match="checkpoint translates xx-yy; -s and -t ask for yy-x"):
+            fairseq_ext.load(paths, folder, "yy-xx")
+    assert texts[0] == texts[1] == texts[2]
