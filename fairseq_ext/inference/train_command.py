@@ -152,8 +152,10 @@ def _changed_legacy(part: Any, names: Dict[str, Optional[str]]) -> Dict[str, Any
     if arch in ARCH_CONFIG_REGISTRY:
         ARCH_CONFIG_REGISTRY[arch](chosen)
     expected = {**defaults, **vars(chosen)}
+    with_value = {action.dest for action in parser._actions if action.nargs != 0}
     return {
-        name: value
+        # --weight-softmax takes True or False
+        name: str(value) if isinstance(value, bool) and name in with_value else value
         for name, value in options_of(part).items()
         if name in defaults and name not in LEFT_OUT and _text(value) != _text(expected.get(name))
     }
@@ -163,7 +165,8 @@ def _words(name: str, value: Any) -> List[str]:
     """Return an option as words of the command line."""
     option = option_of(name)
     if isinstance(value, bool):
-        return [option]  # a flag is given where it is not as by default
+        # a flag is given where it is not as by default; those that are on by default take a value
+        return [option] if value else [option, "False"]
     if value is None or (isinstance(value, str) and value.startswith("/")):
         return []
     if isinstance(value, (list, tuple)):

@@ -71,3 +71,24 @@ def test_the_command_has_the_options_of_the_training(name, data, checkpoint_of):
                 if option not in words:
                     continue  # a Namespace holds the options of all groups
             assert text(stored[option]) == text(value), (group, option)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--arch", "transformer", "--left-pad-source", "False"],
+        ["--arch", "lightconv", "--weight-softmax", "False"],
+        ["--arch", "lightconv", "--decoder-glu", "True"],
+    ],
+)
+def test_options_that_are_switched_off(words):
+    """Without its value an option that is on by default would be on."""
+
+    def parsed(words):
+        return options.parse_args_and_arch(options.get_training_parser(), input_args=words)
+
+    args = parsed(["DATA", "--optimizer", "adam", "--task", "translation", *words])
+    command = train_command(convert_namespace_to_omegaconf(args))
+    again = parsed(shlex.split(command)[1:])
+    name = words[-2][2:].replace("-", "_")
+    assert getattr(again, name) is getattr(args, name) is (words[-1] == "True")
