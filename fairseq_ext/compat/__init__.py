@@ -123,6 +123,7 @@ PATCH_MODULES = (
     "architectures.roberta_positions",
     "architectures.named_architectures",
     "architectures.layer_options",
+    "architectures.nested_options",
     "command_line.undeclared_options",
     "command_line.run_folders",
     "versions.warning_filters",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from argparse import Namespace
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from typing import Any, Mapping
 
 from ..patch_registry import PatchedModule, patch
@@ -35,7 +35,7 @@ def architectures_have_their_values(module: PatchedModule) -> None:
             values = values_of_architecture(name, options)
             if values:
                 module.OmegaConf.set_struct(cfg, False)  # as the stock function does
-                cfg["model"] = {**options, **values}
+                cfg["model"] = nested(name, {**flat(name, options), **values})
         stock(cfg)
 
     module.add_defaults = add_defaults
@@ -67,6 +67,7 @@ def check_complete(options: Mapping[Any, Any]) -> None:
     """
     name = options["_name"]
     defaults = _defaults(name)
+    options = flat(name, options)
     if not defaults or not set(defaults) <= set(options):
         return
     values = values_of_architecture(name, {"_name": name})
@@ -82,24 +83,71 @@ def check_complete(options: Mapping[Any, Any]) -> None:
         )
 
 
-def _defaults(name: str) -> dict[str, Any]:
-    """Return {option: default} of what the model of an architecture declares."""
+def _declaration(name: str) -> Any:
+    """Return the class that declares the options of an architecture's model, or None."""
     from fairseq.models import ARCH_MODEL_NAME_REGISTRY, MODEL_DATACLASS_REGISTRY
 
-    declaration = MODEL_DATACLASS_REGISTRY.get(ARCH_MODEL_NAME_REGISTRY.get(name, name))
-    return {entry.name: entry.default for entry in fields(declaration)} if declaration else {}
+    return MODEL_DATACLASS_REGISTRY.get(ARCH_MODEL_NAME_REGISTRY.get(name, name))
+
+
+def _defaults(name: str) -> dict[str, Any]:
+    """Return {option: default} of what the model of an architecture declares."""
+    declaration = _declaration(name)
+    entries = fields(declaration) if declaration else ()
+    return flat(name, {entry.name: entry.default for entry in entries})
+
+
+def _places(name: str) -> dict[str, tuple[str, str]]:
+    """Return {"encoder_layers": ("encoder", "layers")} and so on, the options in sections."""
+    declaration = _declaration(name)
+    sections = fields(declaration) if declaration else ()
+    return {
+        f"{section.name}_{entry.name}": (section.name, entry.name)
+        for section in sections
+        if is_dataclass(section.default)
+        for entry in fields(section.default)
+        if entry.name != "_name"
+    }
+
+
+def flat(name: str, options: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return options by the names of the command line, encoder_layers for layers of encoder."""
+    places = _places(name)
+    sections = {section for section, _ in places.values()}
+    result = {option: value for option, value in options.items() if option not in sections}
+    for option, (section, field) in places.items():
+        values = options.get(section, {})
+        values = values if isinstance(values, Mapping) else vars(values)
+        if field in values:
+            result[option] = values[field]
+    return result
+
+
+def nested(name: str, options: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return options in the sections that the model of an architecture declares."""
+    places = _places(name)
+    result: dict[Any, Any] = {}
+    for option, value in options.items():
+        if option in places:
+            section, field = places[option]
+            result.setdefault(section, {})[field] = value
+        else:
+            result[option] = value
+    return result
 
 
 def values_of_architecture(name: str, options: Mapping[Any, Any]) -> dict[str, Any]:
     """Return {option: value} of what an architecture adds to the options that were given.
 
-    It is empty for a model that declares no options: fairseq gives these their values itself.
+    Options of sections have the names of the command line. The values are empty for a model that
+    declares no options: fairseq gives these their values itself.
     """
     from fairseq.models import ARCH_CONFIG_REGISTRY
 
     defaults = _defaults(name)
     if not defaults or name not in ARCH_CONFIG_REGISTRY:
         return {}
+    options = flat(name, options)
     args = Namespace(**options)
     ARCH_CONFIG_REGISTRY[name](args)
     return {
