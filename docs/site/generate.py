@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Dict, List
 
+import search_words
 from cards import Card
 from equations import EquationExtension
 from mkdocs.config.defaults import MkDocsConfig
@@ -22,9 +23,12 @@ WIDE_PAGES = ("results.md",)
 # how much their words count in the search, where those of other pages count 1
 SEARCH_BOOSTS = {
     r"code/\w+/(api|tests)\.md": 0.1,
-    r"code/\w+/index\.md": 0.5,
-    r"(changelog|contributing|releasing|reliability|patches|fairseq-runs)\.md": 0.5,
+    r"code/\w+/index\.md": 0.25,
+    r"(changelog|contributing|releasing|reliability|patches|other-numbers|fairseq-runs)\.md": 0.5,
+    r"(results|benchmarks)/\w+(-\w+)*\.md": 0.5,
 }
+# {location of a section: options}, filled while the pages are made
+EXPLAINED_OPTIONS: Dict[str, List[str]] = {}
 COPIES = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 
 
@@ -109,6 +113,19 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if page.file.generated_by:
         return markdown
     return linked(markdown, "../" * page.file.src_uri.count("/"))
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Note which options the page explains; those that list what was changed or measured do not."""
+    if "search" not in page.meta:
+        for anchor, options in search_words.explained_options(html).items():
+            EXPLAINED_OPTIONS[f"{page.url}#{anchor}"] = options
+    return html
+
+
+def on_post_build(config: MkDocsConfig) -> None:
+    """Add words to the search index."""
+    search_words.add_tags(Path(config.site_dir, "search", "search_index.json"), EXPLAINED_OPTIONS)
 
 
 def linked(text: str, root: str) -> str:

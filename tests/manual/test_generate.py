@@ -32,6 +32,7 @@ def test_copies_link_to_pages_only(source):
 
 def test_boosts_of_the_search_are_for_pages_that_exist():
     pages = [*generate.generated_pages()]
-    pages += [path.name for path in (generate.REPOSITORY / "docs").glob("*.md")]
+    docs = generate.REPOSITORY / "docs"
+    pages += [str(path.relative_to(docs)) for path in docs.rglob("*.md")]
     for pattern in generate.SEARCH_BOOSTS:
         assert any(re.fullmatch(pattern, page) for page in pages), pattern
