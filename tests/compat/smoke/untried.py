@@ -5,24 +5,24 @@ UNTRIED = {
     "`pipeline_parallel_transformer`": "not tried: needs fairscale and several GPUs",
     "`model_parallel_transformer`, `model_parallel_roberta`": "as `transformer_lm_megatron`: need "
     "fairseq's submodule megatron and several GPUs",
-    "example `truncated_bptt`": "does not work: imports `transformers.configuration_transfo_xl`, "
-    "which transformers dropped in version 4",
+    "example `truncated_bptt`": "trains, validates and evaluates by hand, with a stand-in for "
+    "Transformer-XL; not tried with that of transformers, which 4.36 moved and 5 removed",
     "`simul_t2t_enja.py` of simultaneous_translation": "not tried: needs simuleval",
     "example `speech_recognition`": "`new/infer.py` runs by hand, with decoding.type=viterbi and "
     "+task._name=audio_finetuning +task.data=FOLDER; the rest does not work: it reads recordings "
     "with `torchaudio.load_wav`, which torchaudio dropped, or needs flashlight",
     "example `roberta/wsc`, task wsc": "not tried: needs sacremoses, spacy and its model "
     "en_core_web_lg; without them, use `winogrande`",
-    "example `noisychannel`": "not tried: reads the scores of the language model from what "
-    "fairseq-eval-lm printed; fairseq 0.12.2 logs them instead",
+    "example `noisychannel`": "`test_noisy_reranking.py` runs `rerank.py` and computes its choice "
+    "apart; `rerank_tune.py` runs by hand. It writes beside itself: run a copy. With codes of "
+    "other models it needs subword-nmt, not tried; `--diff-bpe` ends in an UnboundLocalError",
     "`extract_bt_data.py` of backtranslation with a ratio, without a minimal length": "does not "
     "work: ends in a ZeroDivisionError at an empty line; use its minimal length 1, as its README "
     "does. The script imports nothing of fairseq, so that no patch can reach it",
     "example `paraphraser`": "not tried: needs sacremoses and two pretrained models; its user-dir "
     "must be named, because the folder that it looks for is called `translation_moe_src` now",
-    "example `criss`": "does not work: `save_encoder.py` ends in an AttributeError with the task "
-    "translation, and takes the output of an encoder, a dict, for a tuple of names; its retrieval "
-    "gives numpy a view of a dict, which numpy refuses; its mining needs faiss and GPUs",
+    "example `criss`": "`save_encoder.py` runs by hand, its means were computed apart; with "
+    "`python -m examples.criss...` retrieval runs, and mining, with a stand-in for faiss",
     "`aggregate_scores.py`, `meteor.py` of unsupervised_quality_estimation": "the first runs by "
     "hand, and leaves out a last group with too few scores; the second was not tried: needs Java",
     "`preprocess_nli.py` of xmod": "runs by hand, on made data, with sentencepiece; it ends well "
