@@ -74,9 +74,9 @@ def pack(
     )
     scores = options.scores.read_text(encoding="utf-8") if options.scores else None
     stored = [read_checkpoint(Path(path)) for path in checkpoints]
-    for entry in stored if model.pair else ():
+    for entry in stored:
         # the folder has no names of data that would tell them
-        name_languages(entry, model.pair)
+        name_languages(entry, model.pair or (None, None))
     with folder_beside(os.path.realpath(target)) as folder:
         work = Path(folder)
         _write(work, model, stored, options.with_twin)

@@ -132,6 +132,6 @@ def check_direction(entry: StoredModel, first: StoredModel) -> None:
     # of checkpoints of stock fairseq that do not tell their languages nothing is known
     if None not in (*pair, *expected) and pair != expected:
         raise ValueError(
-            f"{entry.path}: trained for {'-'.join(pair)}, {first.path} for {'-'.join(expected)}; "
-            "allowed: an ensemble of one direction"
+            f"{entry.path}: trained for {pair[0]}-{pair[1]}, {first.path} for "
+            f"{expected[0]}-{expected[1]}; allowed: an ensemble of one direction"
         )
