@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from typing import TYPE_CHECKING, Any, Mapping
 
-from .configurations import options_of
+from .configurations import options_of, options_of_task, stored_group
 
 if TYPE_CHECKING:
     from fairseq.data import Dictionary
     from fairseq.tasks import FairseqTask
+
+logger = logging.getLogger(__name__)
 
 # where a checkpoint has them, in its "extra_state"
 ENTRY = "dictionaries"
@@ -72,6 +75,24 @@ def trained_languages(task: Any, stored: Mapping[str, str]) -> tuple[str | None,
     if (source is None or target is None) and "source_lang" in options and len(languages) == 2:
         return languages[0], languages[1]
     return source, target
+
+
+def warn_of_reversed_languages(path: str, state: Mapping[str, Any], task: FairseqTask) -> None:
+    """Warn of a model of one direction that is to translate in the other one.
+
+    With a joined dictionary it fits, and writes anything.
+    """
+    stored = stored_group(state, "task")
+    if isinstance(stored, str) or "lang_pairs" in options_of(stored):
+        return
+    source, target = trained_languages(stored, stored_digests(state))
+    options = options_of_task(task)
+    asked = options.get("source_lang"), options.get("target_lang")
+    if source != target and None not in asked and asked == (target, source):
+        logger.warning(
+            f"{path}: trained for {source}-{target}, and -s and -t ask for {target}-{source}, "
+            "which it translates only if its training text had both directions"
+        )
 
 
 def _has_symbols(entry: object) -> bool:

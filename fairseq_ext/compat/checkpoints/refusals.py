@@ -17,7 +17,13 @@ from ..patch_registry import PatchedModule, patch
 from ..user_errors import OptionError
 from .configurations import forget_missing_vectors, stored_group, stored_name
 from .data_only import RefusedCheckpoint
-from .dictionary_digests import ENTRY, different_dictionary, digests, stored_digests
+from .dictionary_digests import (
+    ENTRY,
+    different_dictionary,
+    digests,
+    stored_digests,
+    warn_of_reversed_languages,
+)
 from .literal_evaluation import RefusedSetting
 from .stored_entries import check_entries
 
@@ -172,6 +178,7 @@ def _load_member(
     check_finite(name, models[0])
     check_kind(name, models[0], task)
     check_dictionaries(name, state, task)
+    warn_of_reversed_languages(name, state, task)
     return models, cfg, task
 
 

@@ -185,3 +185,19 @@ def test_a_seed_with_averages(tmp_path):
     torch.save({"model": {}, "extra_state": {"ema": {"weight": torch.ones(2)}}}, path)
     state = checkpoint_utils.load_ema_from_checkpoint(str(path))
     assert state["model"]["weight"].tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_model_of_the_other_direction(is_named, toy_corpus, tmp_path):
+    """With a joined dictionary its parameters fit."""
+    kind, path = SYSTEMS["transformer"], tmp_path / "checkpoint_last.pt"
+    words = ["--max-tokens", 200, "--disable-validation", "--save-dir", tmp_path]
+    inprocess.train(*kind.words(toy_corpus.two, *words, "--max-update", 1))
+    if not is_named:  # the training had no -s and no -t
+        state = torch.load(path, weights_only=True)
+        state["cfg"]["task"].update(source_lang=None, target_lang=None)
+        torch.save(state, path)
+    words = [toy_corpus.two, "--path", path, "--gen-subset", "valid", "--beam", 1]
+    warning = f"{path}: trained for xx-yy, and -s and -t ask for yy-xx, which it translates only"
+    assert warning in inprocess.generate(*words, "-s", "yy", "-t", "xx")
+    assert "trained for" not in inprocess.generate(*words, "-s", "xx", "-t", "yy")
