@@ -304,7 +304,9 @@ def parsed(path: Path) -> dict[str, Any]:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: {error}") from error
+        # of the reader's words, those for a variable that was added to the end a second time
+        reason = str(error).replace("Cannot overwrite a value", "a name that has a value already")
+        raise UsageError(f"{path}: {reason}") from error
     check_file(content, path)
     return content
 

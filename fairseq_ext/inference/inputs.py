@@ -5,7 +5,7 @@ import os
 import re
 import tempfile
 from pathlib import Path
-from typing import Any, Iterable, Iterator, List, NamedTuple, Optional, Sized, Tuple
+from typing import Any, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sized, Tuple
 
 import numpy as np
 from fairseq.data import Dictionary
@@ -32,7 +32,12 @@ class Input(NamedTuple):
 
 
 def check_several(name: str, values: Any) -> None:
-    """Raise TypeError for what holds no texts, and for one, all characters of which would be."""
+    """Raise TypeError for what holds no texts, and for one, all characters of which would be.
+
+    The keys of a dictionary would be texts, too.
+    """
+    if isinstance(values, Mapping):
+        raise TypeError(f"{name}: a {type(values).__name__}; allowed: its values() or keys()")
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise TypeError(f"{name}: a {type(values).__name__}; allowed: a list or an iterator")
 

@@ -28,7 +28,7 @@ from .inputs import Input, Inputs, check_several
 from .perplexities import Perplexities
 from .results import Classification, Perplexity, Score, Translation
 from .scoring import Scoring, check_scoring
-from .search import build_translator, check_count, check_flag, tokenizer_options
+from .search import build_translator, check_count, check_flag, plain_value, tokenizer_options
 from .subword_models import SubwordModels, direction_coder
 from .translations import Translations
 
@@ -176,7 +176,8 @@ class Model:
             raise ValueError("translate: the model is a language model; allowed: perplexity")
         for name, value in dict(progress=progress, attention=attention, extras=extras).items():
             check_flag(name, value)
-        nbest = min(check_count("nbest", nbest), check_count("beam", beam))
+        batch, beam = check_count("batch", batch), check_count("beam", beam)
+        nbest = min(check_count("nbest", nbest), beam)
         options = {"beam": beam, "nbest": nbest, **search}
         translator = self.translator(batch, options)
         work = Translations(self, translator, attention, extras)
@@ -284,6 +285,7 @@ class Model:
 
     def translator(self, batch: int, options: Dict[str, Any]) -> LineTranslator:
         """Return the translator for these options of the search, which is kept for a while."""
+        options = {name: plain_value(value) for name, value in options.items()}
         key = repr((batch, sorted(options.items())))
         with self.loaded.lock:
             if key not in self._translators:

@@ -4,6 +4,7 @@ import copy
 from dataclasses import fields
 from typing import Any, Dict, Iterator, Mapping, Sequence, Tuple
 
+import numpy as np
 import torch
 from fairseq.data import FairseqDataset, encoders
 from fairseq.dataclass.configs import GenerationConfig
@@ -130,7 +131,7 @@ def task_with(task: FairseqTask, values: Mapping[str, Any]) -> FairseqTask:
         except ValueError as error:
             raise ValueError(f"{name} {value!r}: {str(error).splitlines()[0]}") from error
     if "dual_alpha" in values:
-        check_alpha(values["dual_alpha"])
+        check_alpha(cfg["dual_alpha"])
     other = copy.copy(task)
     other.cfg = cfg
     return other
@@ -154,12 +155,12 @@ def build_translator(
 
     ValueError, naming the option, for one that is not allowed or that contradicts another.
     """
-    of_search, of_task = split_options(options)
+    of_search, of_task = split_options({k: plain_value(v) for k, v in options.items()})
     max_tokens = of_search.pop("max_tokens", None)
     if max_tokens is not None:
-        check_count("max_tokens", max_tokens)
-    for name in ("beam", "nbest"):
-        check_count(name, of_search.get(name, 1))
+        max_tokens = check_count("max_tokens", max_tokens)
+    for name in of_search.keys() & {"beam", "nbest"}:
+        of_search[name] = check_count(name, of_search[name])
     generation = generation_options(of_search)
     # those that rank labels have as many hypotheses as labels, whatever the beam
     values = {**generation, "task": chosen_name(options_of_task(task), "task")}
@@ -174,11 +175,12 @@ def build_translator(
             "translations that are drawn: the best of several are other ones than the model's; "
             "allowed: the same number for both, such as beam=1, nbest=1"
         )
-    check_effects(values, of_task.get("dual_alpha", 1))
+    searching = task_with(task, of_task)
+    check_effects(values, searching.cfg["dual_alpha"] if "dual_alpha" in of_task else 1)
     if "eos_token" in of_search and not isinstance(task, SpeechToTextTask):
         raise ValueError("eos_token: models of recordings alone read it; leave it out")
     limits = BatchLimits(max_tokens, check_count("batch", batch))
-    return QuietTranslator(task_with(task, of_task), models, generation, coders, limits, device)
+    return QuietTranslator(searching, models, generation, coders, limits, device)
 
 
 def check_effects(values: Mapping[str, Any], dual_alpha: float) -> None:
@@ -200,17 +202,31 @@ def check_effects(values: Mapping[str, Any], dual_alpha: float) -> None:
             )
 
 
+def plain_value(value: Any) -> Any:
+    """Return a number as OmegaConf takes it: not of NumPy or torch, and 4 for 4.0."""
+    if isinstance(value, (np.generic, np.ndarray, torch.Tensor)) and not value.shape:
+        value = value.item()
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def check_count(name: str, value: Any) -> int:
     """Return the value of an option that counts; ValueError unless it is a whole number from 1."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name} {value!r}: allowed: a whole number, at least 1")
-    return value
+    number = plain_value(value)
+    try:
+        # True would be 1
+        count = 0 if isinstance(number, bool) else int(number)
+        if count >= 1 and count == float(number):
+            return count
+    except (TypeError, ValueError, OverflowError):
+        pass  # no number, or infinity
+    raise ValueError(f"{name} {value!r}: allowed: a whole number, at least 1")
 
 
-def check_flag(name: str, value: Any) -> None:
-    """Raise ValueError for a switch that is neither on nor off: the text "no" would be on."""
-    if not isinstance(value, bool):
+def check_flag(name: str, value: Any) -> bool:
+    """Return a switch; ValueError if it is neither on nor off: the text "no" would be on."""
+    if plain_value(value) not in (True, False):
         raise ValueError(f"{name} {value!r}: allowed: True, False")
+    return bool(value)
 
 
 def tokenizer_options(options: Mapping[str, Any], source: str, target: str) -> DictConfig:

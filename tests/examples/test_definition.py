@@ -274,3 +274,8 @@ def test_every_experiment_can_be_read(name):
     assert any(system.evaluate for system in experiment.systems.values())
     lines = (FOLDER / f"{name}.toml").read_text(encoding="utf-8").splitlines()
     assert max(map(len, lines)) <= 100
+
+
+def test_a_variable_that_is_there_twice_is_named_so(define):
+    with pytest.raises(UsageError, match=r"a name that has a value already \(at line 7"):
+        read_experiment(define(FILE.replace("WIDTH = 8", "WIDTH = 8\nWIDTH = 9")))

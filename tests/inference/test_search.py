@@ -2,7 +2,9 @@
 
 import math
 
+import numpy as np
 import pytest
+import torch
 from inference.stock import ALL
 
 import fairseq_ext
@@ -12,7 +14,8 @@ from fairseq_ext.inference.search import generation_options, split_options, toke
 LINES = ["an1 av2 an3", "an4", "an1 av2"]
 REFUSED = [
     (dict(beam=0), "beam 0: allowed: a whole number"),
-    (dict(beam="5"), "beam '5': allowed: a whole number"),
+    (dict(beam="five"), "beam 'five': allowed: a whole number"),
+    (dict(beam=math.inf), "beam inf: allowed: a whole number"),
     (dict(beam=True), "beam True: allowed"),
     (dict(nbest=0), "nbest 0: allowed"),
     (dict(batch=1.5), "batch 1.5: allowed"),
@@ -49,7 +52,7 @@ REFUSED = [
     (dict(beams=2), r"beams: no option of the search \(did you mean beam"),
     (dict(replace_unk="nofile"), "--replace-unk nofile: there is no such file"),
     (dict(attention="no"), "attention 'no': allowed: True, False"),
-    (dict(extras=1), "extras 1: allowed: True, False"),
+    (dict(extras=2), "extras 2: allowed: True, False"),
     (dict(progress="yes"), "progress 'yes': allowed: True, False"),
     (dict(source_average="late"), "source_average: .* has no such option"),
 ]
@@ -98,6 +101,23 @@ def test_pairs_of_options_work(model):
         if "match_source_len" in options:
             lengths = [len(r.hypotheses[0].tokens) for r in results]
             assert lengths == [len(r.source_tokens) for r in results]
+
+
+@pytest.mark.parametrize("number", [np.int64, np.float32, torch.tensor, str, float])
+def test_a_number_is_a_number_of_any_kind(model, number):
+    """A grid of values often comes from NumPy, options of a program as text."""
+    plain = model.translate(LINES, beam=3, nbest=2, batch=2, max_tokens=40, attention=True)
+    counts = {"beam": number(3), "nbest": number(2), "batch": number(2), "max_tokens": number(40)}
+    assert texts(model.translate(LINES, attention=np.True_, **counts)) == texts(plain)
+    short = model.translate(LINES, max_len_b=number(2))
+    assert texts(short) == texts(model.translate(LINES, max_len_b=2))
+    if "dual" in type(model.task).__name__.lower():
+        chosen = model.translate(LINES, dual_alpha=number(0))
+        assert texts(chosen) == texts(model.translate(LINES, dual_alpha=0))
+
+
+def texts(results):
+    return [[hypothesis.text for hypothesis in result.hypotheses] for result in results]
 
 
 def test_length_of_the_source_wins_over_min_len(model):

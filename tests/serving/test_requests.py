@@ -51,6 +51,12 @@ def test_a_request_for_translations(requests):
     assert other.key == work.key
 
 
+def test_a_whole_number_with_a_point_is_an_integer(requests):
+    work = requests.work("translate", b'{"sentences": ["a"], "beam": 3.0, "lenpen": 0.5}')
+    options = dict(work.key.options)
+    assert options["beam"] == 3 and isinstance(options["beam"], int) and options["lenpen"] == 0.5
+
+
 @pytest.mark.parametrize("max_beam, beam", [(3, 3), (5, 5), (16, 5)])
 def test_the_beam_of_a_request_without_one_is_allowed(max_beam, beam):
     requests = Requests({"slow": SlowModel()}, Limits(max_beam=max_beam))

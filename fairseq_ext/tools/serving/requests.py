@@ -1,7 +1,7 @@
 """What a request asks for: its JSON -> a key and items for the batches."""
 
 import json
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 from ...inference.inputs import SURROGATES
 from ...inference.model import Model
@@ -26,6 +26,7 @@ def parse_json(body: bytes) -> Any:
         return json.loads(
             body.decode("utf-8"),
             parse_int=_integer,
+            parse_float=_number,
             parse_constant=_no_constant,
             object_pairs_hook=_fields,
         )
@@ -53,6 +54,12 @@ def _integer(text: str) -> int:
     if len(text) > LONGEST_NUMBER:
         raise ValueError(f"a number of {len(text)} digits; allowed: at most {LONGEST_NUMBER}")
     return int(text)
+
+
+def _number(text: str) -> Union[int, float]:
+    """Return a number with a point or an exponent; 5.0 is an integer of JSON Schema."""
+    number = float(text)
+    return int(number) if number.is_integer() else number
 
 
 def _no_constant(name: str) -> None:
