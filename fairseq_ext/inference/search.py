@@ -121,7 +121,7 @@ def task_with(task: FairseqTask, values: Mapping[str, Any]) -> FairseqTask:
     """Return the task with other options of ``TASK_OPTIONS``; ValueError for one it has not."""
     if not values:
         return task
-    cfg = copy.deepcopy(getattr(task, "cfg", None))
+    cfg: Any = copy.deepcopy(getattr(task, "cfg", None))
     for name, value in values.items():
         if cfg is None or name not in cfg:
             raise ValueError(f"{name}: {type(task).__name__} has no such option; leave it out")
