@@ -103,6 +103,8 @@ def numbers(pairs: int, lines: float) -> dict[str, int]:
     """Return the variables that depend on the number of pairs, and of lines of a language."""
     return {
         "EVERY": max(1, round(PAIRS_TO_VALIDATION / pairs)),
+        # with the translations of both sides there are three times the pairs
+        "EVERY_DIVERSIFIED": max(1, round(PAIRS_TO_VALIDATION / (3 * pairs))),
         "JOIN": min(MOST_ALONE, max(1, round(pairs / PAIRS_PER_UPDATE))),
         "UPSAMPLED": max(1, int(lines / pairs)),
         "LONGER": next(updates for most, updates in LONGER if most is None or pairs <= most),

@@ -56,15 +56,19 @@ def test_the_numbers_of_the_measured_experiments(pairs, lines, name):
     assert f"--validate-interval {values['EVERY']} " in online
     updates = int(online.partition("de-en@mono=")[2].partition(",")[0])
     assert updates <= values["JOIN"] <= 1.02 * updates
+    diversified = " ".join(commands["tagged.diversified"].train)
+    assert f"--validate-interval {values['EVERY_DIVERSIFIED']} " in diversified
     before = " ".join(commands["both.longer"].train)
     assert f"--upsample-primary {values['UPSAMPLED']}" in before
     assert f"--max-update {values['LONGER']}" in before
 
 
 def test_few_and_many_pairs():
-    assert recipe.numbers(50, 20) == {"EVERY": 100, "JOIN": 10, "UPSAMPLED": 1, "LONGER": 4560}
+    few = {"EVERY": 100, "EVERY_DIVERSIFIED": 33, "JOIN": 10, "UPSAMPLED": 1, "LONGER": 4560}
+    assert recipe.numbers(50, 20) == few
     many = recipe.numbers(40_000, 400_000)
-    assert many == {"EVERY": 1, "JOIN": 1140, "UPSAMPLED": 10, "LONGER": 9120}
+    rest = {"JOIN": 1140, "UPSAMPLED": 10, "LONGER": 9120}
+    assert many == {"EVERY": 1, "EVERY_DIVERSIFIED": 1, **rest}
 
 
 def test_the_file_is_an_experiment(text, written, tmp_path):
