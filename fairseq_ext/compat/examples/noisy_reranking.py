@@ -83,12 +83,10 @@ def lists_of_today_are_read(module: PatchedModule) -> None:
 @patch(
     *UTILS,
     because="fairseq 0.12.2 logs the words of fairseq-eval-lm, which the reranking reads from the "
-    "standard output: it ends in KeyError: 0. They are ln P, what it adds them to is log2 P. "
-    "Without --lm-bpe-code the language model scores the sources of an English-German model",
+    "standard output: it ends in KeyError: 0. They are ln P, what it adds them to is log2 P",
 )
 def words_of_language_models_are_read(module: PatchedModule) -> None:
     """Write the words to the file of scores, and read them as log2 P."""
-    stock = module.lm_scoring
 
     def main(cfg: Any) -> Any:
         from fairseq_cli import eval_lm
@@ -123,6 +121,20 @@ def words_of_language_models_are_read(module: PatchedModule) -> None:
             sentences[number], word_scores[number] = sentence, scores
             totals[number], lengths[number] = sum(scores[:length]), length
         return sentences, totals, word_scores, plain, lengths
+
+    overlay_names(module, "eval_lm", main=main)
+    module.parse_lm = parse_lm
+
+
+@patch(
+    *UTILS,
+    because="fairseq 0.12.2: without --lm-bpe-code the language model of a reranking scores the "
+    "sources of an English-German model, and with the codes of the other models it may find no "
+    "text",
+)
+def language_models_score_hypotheses(module: PatchedModule) -> None:
+    """Give language models the hypotheses, all of which they must score."""
+    stock = module.lm_scoring
 
     @functools.wraps(stock)
     def lm_scoring(
@@ -159,7 +171,7 @@ def words_of_language_models_are_read(module: PatchedModule) -> None:
             *(target_lang, source_lang, prefix_len),
         )
         total = sum(map(len, gen_output.hypo.values()))
-        missing = sorted(set(range(total)) - set(parse_lm(lm_score_file)[0]))
+        missing = sorted(set(range(total)) - set(module.parse_lm(lm_score_file)[0]))
         if missing:
             os.unlink(lm_score_file)
             raise ValueError(
@@ -168,8 +180,7 @@ def words_of_language_models_are_read(module: PatchedModule) -> None:
                 "read; allowed: a model of longer sentences"
             )
 
-    overlay_names(module, "eval_lm", main=main)
-    module.parse_lm, module.lm_scoring = parse_lm, lm_scoring
+    module.lm_scoring = lm_scoring
 
 
 @contextlib.contextmanager
