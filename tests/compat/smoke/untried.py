@@ -15,7 +15,8 @@ UNTRIED = {
     "en_core_web_lg; without them, use `winogrande`",
     "example `noisychannel`": "`test_noisy_reranking.py` runs `rerank.py` and computes its choice "
     "apart; `rerank_tune.py` runs by hand. It writes beside itself: run a copy. With codes of "
-    "other models it needs subword-nmt (a stand-in was run); `--diff-bpe` does not work",
+    "other models it needs subword-nmt (a stand-in was run); rescoring by other codes than those "
+    "of the hypotheses (`diff_bpe`) ends in an UnboundLocalError, as in stock",
     "`extract_bt_data.py` of backtranslation with a ratio, without a minimal length": "does not "
     "work: ends in a ZeroDivisionError at an empty line; use its minimal length 1, as its README "
     "does. The script imports nothing of fairseq, so that no patch can reach it",
