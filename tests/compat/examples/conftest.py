@@ -1,6 +1,5 @@
 """Fixtures of the tests of fairseq's examples."""
 
-import os
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -22,8 +21,7 @@ def example(monkeypatch):
 
     # a process with a plugin whose source makes masks of bytes changes torch.Tensor
     methods = {name: getattr(torch.Tensor, name) for name in byte_masks.MASKED}
-    folders = os.environ.get(dataclass_defaults.USER_DIRS_VARIABLE, "")
-    monkeypatch.setenv(dataclass_defaults.USER_DIRS_VARIABLE, folders)
+    monkeypatch.setenv(dataclass_defaults.USER_DIRS_VARIABLE, "")
 
     def load(folder, name):
         path = Path(fairseq.__file__).parent / "examples" / folder
