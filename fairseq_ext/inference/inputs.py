@@ -31,6 +31,17 @@ class Input(NamedTuple):
     error: Optional[str] = None
 
 
+def with_words(entry: Input, sources: int) -> Input:
+    """Return an input, with an error if it is an empty text: a model would invent a translation.
+
+    sources: of the model; a text in each, with ||| between them.
+    """
+    texts = entry.line.split(SEPARATOR) if sources > 1 else [entry.line]
+    if any(text.strip() for text in texts):
+        return entry
+    return entry._replace(error="an empty text")
+
+
 def check_several(name: str, values: Any) -> None:
     """Raise TypeError for what holds no texts, and for one, all characters of which would be.
 

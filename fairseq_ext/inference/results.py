@@ -27,8 +27,9 @@ class Hypothesis:
     tokens: List[str]
     score: float
     token_scores: List[float]
-    attention: Optional[np.ndarray] = None
-    extras: Dict[str, Any] = field(default_factory=dict)
+    # no part of the repr, which would be hundreds of lines of numbers
+    attention: Optional[np.ndarray] = field(default=None, repr=False)
+    extras: Dict[str, Any] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Score:
     tokens: List[str]
     score: float
     token_scores: List[float]
-    attention: Optional[np.ndarray] = None
+    attention: Optional[np.ndarray] = field(default=None, repr=False)
     error: Optional[str] = None
 
 
@@ -93,7 +94,7 @@ class Classification:
     label: str
     probabilities: Dict[str, float]
     tokens: List[str] = field(default_factory=list)
-    attention: Optional[Dict[str, np.ndarray]] = None
+    attention: Optional[Dict[str, np.ndarray]] = field(default=None, repr=False)
     error: Optional[str] = None
 
 
@@ -118,4 +119,4 @@ class Perplexity:
     score: float
     token_scores: List[float]
     error: Optional[str] = None
-    extras: Dict[str, Any] = field(default_factory=dict)
+    extras: Dict[str, Any] = field(default_factory=dict, repr=False)

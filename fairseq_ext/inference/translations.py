@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..compat.generation.line_translator import Answer, Line, LineTranslator
 from .extras import dual_terms, teacher_forced_extras
-from .inputs import Input
+from .inputs import Input, with_words
 from .results import Hypothesis, Translation
 from .teacher_forcing import align_whole_targets, aligns_whole_targets
 
@@ -35,6 +35,8 @@ class Translations:
 
     def of(self, inputs: Sequence[Input]) -> List[Translation]:
         """Return the translations of the inputs, in their order."""
+        if self.model.kind == "translation":
+            inputs = [with_words(entry, len(self.model.sources)) for entry in inputs]
         lines = [Line(n, entry.line) for n, entry in enumerate(inputs) if entry.error is None]
         answers = {answer.line.number: answer for answer in self.translator.answers(lines)}
         more: Dict[int, List[Dict[str, Any]]] = {}

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+import fairseq_ext
 from fairseq_ext.inference.inputs import Inputs
 
 
@@ -100,3 +101,22 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
     assert entries[2].error == "there is no nowhere.npy" and "broken.npy" in entries[3].error
     with pytest.raises(TypeError, match="input 0: int; allowed: the name of a file, or an array"):
         list(inputs.buffers([3], 1, False))
+
+
+def test_an_empty_text_has_no_translation(data, checkpoint_of):
+    """A model would invent one; blank lines between paragraphs are frequent."""
+    model = fairseq_ext.load(checkpoint_of("transformer"), data["two"])
+    first, *blank, last = model.translate(["an1 av2", "", " \t", "\n", "\u00a0", "an1 av2"])
+    assert {(result.text, result.error) for result in blank} == {("", "an empty text")}
+    assert first.text == last.text != ""
+    several_sources = checkpoint_of("multiway_gru", "--lang-pairs", "xx-yy,zz-yy")
+    several = fairseq_ext.load(several_sources, data["three"], "xx+zz-yy")
+    both, neither = several.translate([("an1", ""), ("", " ")])
+    assert (both.error, neither.error) == (None, "an empty text")
+
+
+def test_a_result_is_shown_without_its_arrays(data, checkpoint_of):
+    model = fairseq_ext.load(checkpoint_of("transformer"), data["two"])
+    (result,) = model.translate(["an1 av2 an3"])
+    assert result.hypotheses[0].attention is not None
+    assert "array" not in repr(result) and repr(result.text) in repr(result)

@@ -170,7 +170,7 @@ def test_bfloat16_is_near(name, data, checkpoint_of):
     targets = ["un1 uv2"] * len(LINES)
     scores = [[s.score for s in model.score(LINES, targets)] for model in (single, half)]
     assert np.allclose(*scores, rtol=0.03, atol=0.1)
-    for result in half.translate(LINES, max_len_b=5):
+    for result in half.translate(LINES[:3], max_len_b=5):
         assert result.hypotheses[0].attention.dtype == np.float32
 
 

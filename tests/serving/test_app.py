@@ -14,7 +14,7 @@ from fairseq_ext.tools.serving.limits import Limits
 from fairseq_ext.tools.serving.schemas import ERROR_ANSWER, LISTS, answer_schema, check
 
 REQUESTS = [
-    ("translate", {"sentences": ["an1 av2", "", "\u2028 \U0001f600"], "max_len_b": 5}),
+    ("translate", {"sentences": ["an1 av2", "an1", "\u2028 \U0001f600"], "max_len_b": 5}),
     ("translate", {"model": "dual", "direction": "yy-xx", "sentences": ["un1"], "dual_alpha": 0.5,
                    "extras": True, "attention": True, "max_len_b": 5, "beam": 2, "nbest": 2}),
     ("translate", {"model": "routed", "sentences": ["an1"], "extras": True, "max_len_b": 5}),

@@ -91,15 +91,14 @@ def test_the_symbol_of_the_beginning_is_in_no_text(loaded):
     assert hypothesis.text == "un1 uv2" and hypothesis.tokens == answer.hypotheses[0]
 
 
-def test_sentences_without_words_are_searched(engines):
-    stock, other = engines("transformer")
-    options = {"beam": 2, "nbest": 2, "max_len_b": 4}
-    expected = stock.run(key("translate", **options), ["", "  "])
-    answers = other.run(key("translate", **options), ["", "  "])
-    assert len(answers) == len(expected) == 2
-    for answer, fairseqs in zip(answers, expected):
-        hypotheses = [{**entry, "token_scores": None} for entry in fairseqs["hypotheses"]]
-        assert answer["hypotheses"] == hypotheses and len(hypotheses) == 2
+def test_empty_texts_are_not_translated(engines):
+    texts = ["", "an1", "  "]
+    question = key("translate", beam=2, nbest=2, max_len_b=4), texts
+    expected, answers = (engine.run(*question) for engine in engines("transformer"))
+    assert len(answers) == len(expected) == 3
+    for number in (0, 2):
+        assert answers[number]["error"] == expected[number]["error"] == "an empty text"
+        assert [entry["text"] for entry in answers[number]["hypotheses"]] == [""]
 
 
 def test_translations_end_at_the_last_position_of_the_model(loaded, checkpoint_of):
@@ -160,7 +159,7 @@ def test_lines_that_cannot_be_translated(engines):
     _, other = engines("dual_transformer")
     answers = other.run(key("translate", max_len_b=4), LINES)
     assert "more than the model takes" in answers[4]["error"]
-    assert [bool(answer["error"]) for answer in answers] == [False] * 4 + [True]
+    assert [bool(answer["error"]) for answer in answers] == [False, False, True, False, True]
     assert other.run(key("translate"), LINES[4:])[0]["hypotheses"][0]["score"] is None
 
 

@@ -147,7 +147,8 @@ class CTranslate2Model(ServedModel):
         chosen = self._search_options(options)
         results: List[Any] = [None] * len(items)
         encoded = self._encoded(translator, items, results)
-        # CTranslate2 answers a sentence without words with one of score 0 and does not search
+        # Empty texts, and those that the sub-word model leaves nothing of: CTranslate2 answers with
+        # a sentence of score 0 and does not search.
         for entry in [entry for entry in encoded if not entry.source.words]:
             encoded.remove(entry)
             (results[entry.place],) = super().translate(model, [items[entry.place]], asked)
