@@ -84,6 +84,10 @@ TOOLS = {
         "tools.packing.command:pack_model",
         "put a trained model into one folder, for use elsewhere",
     ),
+    "translate": Command(
+        "tools.translation.command:translate_text",
+        "translate a file of plain text, line by line",
+    ),
     "serve": Command(
         "tools.serving.command:serve_models",
         "answer requests over HTTP, with a page that shows what a model does",

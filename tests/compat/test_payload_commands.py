@@ -85,6 +85,7 @@ TOOLS = {
     ),
     "router-usage": lambda p: p.tool("router-usage", p.path, p.data, "--output", p.new("u")),
     "twin-distance": lambda p: p.tool("twin-distance", p.path, p.data, "--output", p.new("d")),
+    "translate": lambda p: p.tool("translate", p.path, "--data", p.data, "--input", p.lines()),
     "serve": lambda p: p.tool("serve", p.path, "--data", p.data, "--port", 0),
     "back-translate": lambda p: p.tool(
         *("back-translate", p.path, p.data, *PAIR, "--monolingual", p.lines()),

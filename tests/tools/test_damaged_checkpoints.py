@@ -16,6 +16,7 @@ READERS = {
     "add-language": [".", "--pair", "xx-zz", "--output", "output.pt"],
     "router-usage": ["."],
     "twin-distance": ["."],
+    "translate": ["--data", ".", "--input", "lines"],
     "serve": ["--data", ".", "--port", "0"],
 }
 

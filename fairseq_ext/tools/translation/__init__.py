@@ -1,0 +1,1 @@
+"""Files of text and their translations: `fairseq-ext translate`."""
