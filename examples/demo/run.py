@@ -282,7 +282,10 @@ def report(demo: Demo) -> int:
         print(f"       chrF {value.chrf:.2f}  {value.chrf_signature}")
     print(f"checkpoint       {demo.checkpoints / 'checkpoint_best.pt'}")
     print(f"training curves  {demo.curves}")
-    print("your own sentences:")
+    print("your own sentences, typed or from a file:")
+    direction = ["--direction", "-".join(LANGS)]
+    print(f"  {shlex.join(['fairseq-ext', 'translate', str(demo.packed), *direction])}")
+    print("the same with fairseq's own command:")
     words = ["fairseq-interactive", *demo.task(*LANGS), "--bpe", "sentencepiece"]
     words += ["--sentencepiece-model", demo.model]
     words += ["--path", demo.checkpoints / "checkpoint_best.pt"]

@@ -199,6 +199,8 @@ def write_translations(
 
     options = search_options(args.search)
     is_typed = args.input == [STANDARD_INPUT] and sys.stdin.isatty()
+    if is_typed:
+        print(f"{model}: a sentence in each line; Ctrl-D ends", file=sys.stderr)
     numbered = enumerate(sentences, start=1)
     # None: no bar where the standard error is no terminal
     with tqdm(unit=" lines", disable=True if is_typed else None) as bar:
