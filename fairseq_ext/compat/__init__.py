@@ -245,6 +245,8 @@ PATCH_MODULES = (
     "examples.noisy_reranking",
     "examples.sentence_mining",
     "examples.simultaneous",
+    "examples.speech_decoding",
+    "examples.mixture_scores",
 )
 
 for _name in (*FOLDERS, *PATCH_MODULES):

@@ -106,7 +106,10 @@ def import_as_example(folder: str) -> None:
             stems = [file[:-3] for file in files if file.endswith(".py") and file[0] not in "._"]
             for stem in stems:
                 importlib.import_module(f"{full_name}.{part}.{stem}")
-    sys.modules[name] = sys.modules[full_name]
+    module = sys.modules[name] = sys.modules[full_name]
+    if folder not in module.__path__:
+        # a symbolic link; stock compares the spelling of paths
+        module.__path__.append(folder)
 
 
 def import_the_rest(folder: str) -> None:

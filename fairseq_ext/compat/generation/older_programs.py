@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import copy
+import dataclasses
 import functools
 import inspect
 from typing import Any, Callable
@@ -200,3 +201,47 @@ def taking_options_alone(method: Callable[..., Any]) -> Callable[..., Any]:
         return SearchOfOptions(lambda models: method(self, models, older, **options))
 
     return build_generator
+
+
+@patch(
+    "fairseq.data.encoders.moses_tokenizer",
+    because="fairseq 0.10.1 renamed options: programs for earlier ones, and byte_level_bpe's "
+    "get_bitext of 0.12.2 itself, end with \"has no attribute 'source_lang'\"",
+)
+def tokenizers_have_languages(module: PatchedModule) -> None:
+    """Read `moses_source_lang` and `moses_target_lang` where the options have their old names."""
+    stock = module.MosesTokenizer.__init__
+
+    @functools.wraps(stock)
+    def init(self: Any, cfg: Any) -> None:
+        if not hasattr(cfg, "source_lang") and hasattr(cfg, "moses_source_lang"):
+            source, target = cfg.moses_source_lang, getattr(cfg, "moses_target_lang", None)
+            cfg = with_defaults(module.MosesTokenizerConfig, cfg)
+            cfg.source_lang, cfg.target_lang = source, target
+        stock(self, cfg)
+
+    module.MosesTokenizer.__init__ = init
+
+
+@patch(
+    "fairseq.data.encoders.sentencepiece_bpe",
+    because="fairseq 0.11 has more options: programs for earlier ones, and byte_level_bpe's "
+    "get_bitext of 0.12.2 itself, end with \"has no attribute 'sentencepiece_enable_sampling'\"",
+)
+def pieces_are_not_sampled_by_default(module: PatchedModule) -> None:
+    """Give the options of sampling their defaults where a program has none."""
+    stock = module.SentencepieceBPE.__init__
+
+    @functools.wraps(stock)
+    def init(self: Any, cfg: Any) -> None:
+        if not hasattr(cfg, "sentencepiece_enable_sampling"):
+            cfg = with_defaults(module.SentencepieceConfig, cfg)
+        stock(self, cfg)
+
+    module.SentencepieceBPE.__init__ = init
+
+
+def with_defaults(dataclass: Any, options: Any) -> Any:
+    """Return a dataclass with the options that it has a field for; others have their defaults."""
+    names = [field.name for field in dataclasses.fields(dataclass)]
+    return dataclass(**{name: getattr(options, name) for name in names if hasattr(options, name)})

@@ -95,3 +95,16 @@ def test_tasks_are_registered(example, folder, name):
     example(folder, "")
     example(folder, "")
     assert name in TASK_REGISTRY
+
+
+def test_a_linked_installation(tmp_path, run):
+    import fairseq
+
+    (tmp_path / "link").symlink_to(Path(fairseq.__file__).parent / "examples")
+    folder = tmp_path / "link" / "speech_text_joint_to_text"
+    code = (
+        "from argparse import Namespace; from fairseq import utils; from fairseq.tasks import "
+        f"TASK_REGISTRY; utils.import_user_module(Namespace(user_dir={str(folder)!r})); "
+        "assert 'speech_text_joint_to_text' in TASK_REGISTRY"
+    )
+    run(sys.executable, "-c", code, cwd=tmp_path)

@@ -3,6 +3,7 @@
 import argparse
 import copy
 import pickle
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -134,3 +135,35 @@ def test_all_tasks_take_options_alone():
     search = task.build_generator(argparse.Namespace(iter_decode_max_iter=4))
     assert type(search.build([])).__name__ == "IterativeRefinementGenerator"
     assert search.build([]).max_iter == 4
+
+
+def test_tokenizers_with_former_options(monkeypatch):
+    from fairseq.data.encoders.moses_tokenizer import MosesTokenizer
+
+    def tokenizer(language):
+        return SimpleNamespace(language=language, tokenize=lambda text, **options: options)
+
+    sacremoses = SimpleNamespace(MosesTokenizer=tokenizer, MosesDetokenizer=tokenizer)
+    monkeypatch.setitem(sys.modules, "sacremoses", sacremoses)
+    options = {"moses_source_lang": "fr", "moses_target_lang": "en", "moses_no_escape": True}
+    coder = MosesTokenizer(argparse.Namespace(**options))  # moses_no_dash_splits is missing
+    assert (coder.tok.language, coder.detok.language) == ("fr", "en")
+    words = {"aggressive_dash_splits": True, "return_str": True, "escape": False}
+    assert coder.encode("a") == words
+    named = argparse.Namespace(
+        **options, moses_no_dash_splits=False, source_lang="de", target_lang="cs"
+    )
+    assert MosesTokenizer(named).tok.language == "de"
+
+
+def test_pieces_with_former_options(tmp_path):
+    sentencepiece = pytest.importorskip("sentencepiece")
+    from fairseq.data.encoders.sentencepiece_bpe import SentencepieceBPE
+
+    lines = iter(["a b c ab", "c b a ba"] * 20)
+    sentencepiece.SentencePieceTrainer.Train(
+        sentence_iterator=lines, model_prefix=str(tmp_path / "m"), vocab_size=9, minloglevel=2
+    )
+    coder = SentencepieceBPE(argparse.Namespace(sentencepiece_model=str(tmp_path / "m.model")))
+    assert coder.encode("ab c").replace(" ", "") == "\u2581ab\u2581c"
+    assert not coder.enable_sampling
