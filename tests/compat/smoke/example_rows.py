@@ -123,30 +123,6 @@ def language():
         )
 
 
-def scripts():
-    """Rows of examples' scripts, which work on files of text."""
-    data = "--srclang yy --tgtlang xx --output {out}/back"
-    yield row(
-        "example backtranslation: extract_bt_data.py",
-        f"{TRAIN} --arch transformer {SHARED}",
-        f"{GENERATE} --results-path {{out}}",
-        "python {examples}/backtranslation/extract_bt_data.py --minlen 1 --maxlen 250 --ratio 9 "
-        f"{data} {{out}}/generate-test.txt",
-        "python {examples}/backtranslation/deduplicate_lines.py --workers 2 {out}/back.xx",
-        expect="an[0-9] av[0-9] an[0-9]",
-    )
-    yield row(
-        "example backtranslation: deduplicate_lines.py",
-        "python {examples}/backtranslation/deduplicate_lines.py --workers 2 {text}/test.xx",
-        expect="an[0-9] av[0-9] an[0-9]",
-    )
-    yield row(
-        "example unsupervised_quality_estimation: repeat_lines.py",
-        "python {examples}/unsupervised_quality_estimation/repeat_lines.py -n 2 -i {text}/test.xx",
-        expect=r"(an[0-9] [^\n]*)\n\1\n",
-    )
-
-
 def speech():
     """Rows of examples for speech."""
     plugin = EXAMPLES + "/attention_head_selection/src"
@@ -193,4 +169,4 @@ def speech():
     )
 
 
-ROWS = [*translation(), *criteria(), *language(), *speech(), *scripts()]
+ROWS = [*translation(), *criteria(), *language(), *speech()]

@@ -3,7 +3,14 @@
 import re
 from pathlib import Path
 
-from compat.smoke import example_rows, language_rows, other_rows, speech_rows, text_rows
+from compat.smoke import (
+    example_rows,
+    language_rows,
+    other_rows,
+    script_rows,
+    speech_rows,
+    text_rows,
+)
 from compat.smoke.untried import UNTRIED
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "fairseq-runs.md"
@@ -14,6 +21,7 @@ ROWS = [
     *speech_rows.ROWS,
     *other_rows.ROWS,
     *example_rows.ROWS,
+    *script_rows.ROWS,
 ]
 # {what: (test in test_smoke.py, result)}
 CODE = {

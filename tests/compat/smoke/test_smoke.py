@@ -10,6 +10,7 @@ from compat.smoke import page
 from compat.smoke.corpora import Corpora
 from compat.smoke.example_data import ExampleData
 from compat.smoke.recordings import Recordings
+from compat.smoke.script_data import ScriptData
 from compat.smoke.untried import UNTRIED
 
 FAST = ("denoising: bart",)  # one that is run with every test
@@ -20,7 +21,8 @@ def place(toy_corpus, run, tmp_path_factory):
     """Function: the folder or file of data that a row names in braces."""
     folder = tmp_path_factory.mktemp("smoke")
     texts, recordings = Corpora(toy_corpus, run, folder), Recordings(folder / "recordings")
-    makers = (texts, recordings, ExampleData(texts, recordings))
+    examples = ExampleData(texts, recordings)
+    makers = (texts, recordings, examples, ScriptData(texts))
 
     def place(name):
         (maker,) = [maker for maker in makers if hasattr(type(maker), name)]

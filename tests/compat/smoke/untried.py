@@ -9,8 +9,10 @@ UNTRIED = {
     "Transformer-XL; not tried with that of transformers, which 4.36 moved and 5 removed",
     "`simul_t2t_enja.py` of simultaneous_translation": "not tried: needs simuleval",
     "example `speech_recognition`": "`new/infer.py` runs by hand, with decoding.type=viterbi and "
-    "+task._name=audio_finetuning +task.data=FOLDER; the rest does not work: it reads recordings "
-    "with `torchaudio.load_wav`, which torchaudio dropped, or needs flashlight",
+    "+task._name=audio_finetuning +task.data=FOLDER; the option of `infer.py` that reads emissions "
+    "ends in an AttributeError, as in stock; the task and `asr_prep_json.py` do not work: they "
+    "call functions for recordings that torchaudio dropped; not tried: what needs flashlight, "
+    "kenlm or kaldi, such as the other decoders and asg_loss",
     "example `roberta/wsc`, task wsc": "not tried: needs sacremoses, spacy and its model "
     "en_core_web_lg; without them, use `winogrande`",
     "example `noisychannel`": "`test_noisy_reranking.py` runs `rerank.py` and computes its choice "
@@ -20,8 +22,18 @@ UNTRIED = {
     "`extract_bt_data.py` of backtranslation with a ratio, without a minimal length": "does not "
     "work: ends in a ZeroDivisionError at an empty line; use its minimal length 1, as its README "
     "does. The script imports nothing of fairseq, so that no patch can reach it",
-    "example `paraphraser`": "not tried: needs sacremoses and two pretrained models; its user-dir "
-    "must be named, because the folder that it looks for is called `translation_moe_src` now",
+    "example `paraphraser`": "runs by hand, on two small models, with a stand-in for sacremoses; "
+    "its user-dir must be named, because the folder that it looks for is called "
+    "`translation_moe_src` now",
+    "`get_bitext.py` of byte_level_bpe": "runs by hand, with a stand-in for sacremoses; its bytes, "
+    "letters and sub-words were joined to the text again",
+    "`summarize.py` of bart, `preprocess_RACE.py` of roberta": "run by hand; the first writes one "
+    "summary more than it is asked for, as in stock",
+    "`speech_text_pretrain_compound` of speech_text_joint_to_text": "does not work: in stock, the "
+    "model gives CTC its frames in another order, without their lengths",
+    "other parts of speech_text_joint_to_text": "`convert_model.py` runs by hand; not tried: "
+    "dual_input_xm_transformer, which needs pretrained models, paired_denoising without speech, "
+    "and `g2p_encode.py`, which needs g2p_en",
     "example `criss`": "`save_encoder.py` runs by hand, its means were computed apart; with "
     "`python -m examples.criss...` retrieval runs, and mining, with a stand-in for faiss",
     "`aggregate_scores.py`, `meteor.py` of unsupervised_quality_estimation": "the first runs by "
@@ -33,9 +45,10 @@ UNTRIED = {
     "example `hubert/simple_kmeans`": "runs by hand; needs soundfile, scikit-learn, "
     "npy_append_array, torchaudio, and a GPU for features of models; `hubert/update_ckpt` "
     "reads a file of its authors",
-    "scripts of `examples/wav2vec`": "run by hand, most of them; need soundfile, npy_append_array, "
-    "faiss and a GPU; `remove_silence` needs torchcodec too, not tried: `vads`, and what "
-    "needs fasttext, g2p_en or h5py",
+    "other scripts of `examples/wav2vec`": "run by hand, most of them; need soundfile, "
+    "npy_append_array, faiss and a GPU; `remove_silence` needs torchcodec too, not tried: `vads`, "
+    "what needs fasttext, g2p_en, h5py, kaldi_io or kenlm, and the decoders of `w2vu_generate.py` "
+    "with a language model",
     "scripts of `examples/speech_to_text`": "`prep_mustc_data` and `seg_mustc_data` run by hand, "
     "on made data; `prep_covost_data` does not work: torchaudio dropped `download_url`; "
     "not tried: `prep_mtedx_data`, `prep_librispeech_data`",
@@ -47,13 +60,19 @@ UNTRIED = {
     "what they import or call",
     "example `textless_nlp`": "units of speech, Tacotron's spectrograms and the pitch of pgslm run "
     "by hand; need soundfile, librosa, scikit-learn, amfm_decompy and others; `dump_feats` does "
-    "not work: it declares an option twice; not tried: speech from units",
+    "not work: it declares an option twice; `self_auto_bleu.py` and `continuation_eval.py` run by "
+    "hand on Python before 3.12, which dropped an argument of `Fraction` that they give; "
+    "not tried: speech from units, samples of unit language models, and `ppx.py`, which needs the "
+    "web",
     "scripts of `examples/constrained_decoding`, `examples/megatron_11b`": "run by hand; "
     "need sacremoses",
-    "scripts of `examples/multilingual`, `examples/womens_bios`": "not tried: need data from the "
-    "web, and fasttext or SPARQLWrapper",
+    "other scripts of `examples/multilingual`": "`remove_valid_test_in_train.py`, "
+    "`check_valid_test_overlaps.py` and `binarize.py` run by hand, with a stand-in for pandas; a "
+    "second run of the last leaves what the first has binarised, and says so; not tried: what "
+    "needs data from the web, or fasttext",
+    "scripts of `examples/womens_bios`": "not tried: need the web, and SPARQLWrapper",
     "scripts of `examples/m2m_100`": "`clean_histogram` runs by hand; `tokenize_zh` does not work: "
     "sacrebleu dropped the function; `remove_too_much_punc` writes the first line only; not tried: "
-    "what needs pythainlp or indicnlp",
+    "what needs pythainlp or indicnlp, and `dedup_data`, which has its folders in its text",
     "`--ddp-backend fully_sharded`": "not tried: needs fairscale and GPUs",
 }
