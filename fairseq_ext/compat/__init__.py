@@ -247,6 +247,7 @@ PATCH_MODULES = (
     "examples.simultaneous",
     "examples.speech_decoding",
     "examples.mixture_scores",
+    "examples.covost_archives",
 )
 
 for _name in (*FOLDERS, *PATCH_MODULES):

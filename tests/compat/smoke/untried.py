@@ -50,7 +50,8 @@ UNTRIED = {
     "what needs fasttext, g2p_en, h5py, kaldi_io or kenlm, and the decoders of `w2vu_generate.py` "
     "with a language model",
     "scripts of `examples/speech_to_text`": "`prep_mustc_data` and `seg_mustc_data` run by hand, "
-    "on made data; `prep_covost_data` does not work: torchaudio dropped `download_url`; "
+    "on made data; of `prep_covost_data`, the functions that torchaudio dropped are tested, not "
+    "the whole, which needs pandas, torchcodec and recordings of Common Voice; "
     "not tried: `prep_mtedx_data`, `prep_librispeech_data`",
     "scripts of `examples/speech_to_speech`": "run by hand; need pandas, soundfile, librosa, and "
     "torchcodec for spectrograms; `benchmarking` needs pypapi, not tried",
