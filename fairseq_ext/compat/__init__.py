@@ -137,6 +137,7 @@ PATCH_MODULES = (
     "command_line.preprocess_workers",
     "command_line.word_alignments",
     "command_line.log_files",
+    "command_line.open_files",
     "command_line.interactive",  # takes the place of a function that the next ones wrap
     "checkpoints.refusals",
     "checkpoints.model_overrides",

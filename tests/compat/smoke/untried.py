@@ -63,8 +63,8 @@ UNTRIED = {
     "by hand; need soundfile, librosa, scikit-learn, amfm_decompy and others; `dump_feats` does "
     "not work: it declares an option twice; `self_auto_bleu.py` and `continuation_eval.py` run by "
     "hand on Python before 3.12, which dropped an argument of `Fraction` that they give; "
-    "not tried: speech from units, samples of unit language models, and `ppx.py`, which needs the "
-    "web",
+    "`ulm/sample.py` samples by hand, with a stand-in for a GPU; not tried: speech from units, "
+    "samples of pgslm, and `ppx.py`, which needs the web",
     "scripts of `examples/constrained_decoding`, `examples/megatron_11b`": "run by hand; "
     "need sacremoses",
     "other scripts of `examples/multilingual`": "`remove_valid_test_in_train.py`, "
