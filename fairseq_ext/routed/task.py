@@ -13,8 +13,9 @@ from fairseq.optim import FairseqOptimizer
 from fairseq.search import LengthConstrainedBeamSearch
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks import FairseqTask, register_task
+from omegaconf import II
 
-from ..common.beam_search import Hypotheses, Sample
+from ..common.beam_search import Hypotheses
 from ..common.named_values import named_values
 from ..streams.config import StreamsConfig
 from ..streams.direction import Direction
@@ -27,6 +28,7 @@ from ..streams.schedule import SCHEDULES
 from ..streams.stored_pairs import stored_pairs
 from ..streams.subwords import MARKS
 from ..streams.task import StreamsTask
+from .objective import Weighted, note_shares
 from .task_patience import HALVED, TaskPatience, check_task_patience
 from .task_tokens import (
     PrintedSources,
@@ -78,6 +80,8 @@ class RoutedMtlConfig(StreamsConfig):
             "words, trees and graphs whose brackets match; also in --eval-bleu"
         },
     )
+    # what the size of a minibatch is counted in
+    sentence_avg: bool = II("optimization.sentence_avg")
 
 
 def parse_gamma(text: Optional[str], pairs: List[str]) -> Dict[str, float]:
@@ -96,28 +100,6 @@ def parse_gamma(text: Optional[str], pairs: List[str]) -> Dict[str, float]:
         if not 0 < gamma[pair] < float("inf"):
             raise ValueError(f"--task-gamma {entry!r}: {number!r} must be a number greater than 0")
     return gamma
-
-
-class _Weighted(torch.nn.Module):
-    """A criterion whose loss is the task's part of the objective (Eq. 15 of the card).
-
-    gamma_m / |D_m| times the sum over D_m is gamma_m times a mean, which a minibatch estimates: the
-    criterion's sum is divided by the minibatch's own size. The sizes returned add up to one for an
-    update's minibatches, so that nothing divides by them again.
-    """
-
-    def __init__(self, criterion: FairseqCriterion, weights: Dict[str, float], pairs: int):
-        super().__init__()
-        self.criterion, self.weights, self.pairs = criterion, weights, pairs
-
-    def forward(
-        self, model: BaseFairseqModel, sample: Sample
-    ) -> Tuple[torch.Tensor, float, Dict[str, Any]]:
-        """Return the weighted mean loss, the minibatch's share of the update, and the log."""
-        loss, size, log = self.criterion(model, sample)
-        weight = self.weights[sample["net_input"]["pair"]]
-        # fairseq divides the gradients of an update by the sum of the sizes, which is one then
-        return loss * (weight / max(size, 1)), 1 / self.pairs, log
 
 
 @register_task("routed_mtl", dataclass=RoutedMtlConfig)
@@ -316,6 +298,15 @@ class RoutedMtlTask(StreamsTask):
         # gamma_m 2^-k after k halvings
         return {pair: gamma[pair] * halved.get(pair, 1.0) for pair in self.pairs}
 
+    def begin_update(self, samples: List[Any], device: torch.device) -> None:
+        """Note in every minibatch of the update how large it is among those of its task.
+
+        compat.training calls it. With --update-freq and several workers the mean of a task is then
+        that over all its minibatches.
+        """
+        names = [*self.pairs, *self.synthetic]
+        note_shares(samples, names, bool(self.cfg.sentence_avg), device)
+
     def train_step(
         self,
         sample: Mapping[str, Any],
@@ -327,7 +318,7 @@ class RoutedMtlTask(StreamsTask):
         ema_model: Optional[BaseFairseqModel] = None,
     ) -> Tuple[Any, Any, Any]:
         """Take the gradients of the weighted objective, as ``StreamsTask`` does."""
-        weighted = _Weighted(criterion, self.task_weights(), max(len(sample), 1))
+        weighted = Weighted(criterion, self.task_weights(), max(len(sample), 1))
         return super().train_step(
             sample, model, weighted, optimizer, update_num, ignore_grad, ema_model
         )

@@ -10,9 +10,11 @@ import functools
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ..patch_registry import PatchedModule, patch
+from ..surrounded_calls import call_before
 from .after_loading import CheckpointLoading, after_loading
 
 if TYPE_CHECKING:
+    import torch
     from fairseq.dataclass.configs import FairseqConfig
     from fairseq.optim import FairseqOptimizer
     from fairseq.tasks import FairseqTask
@@ -93,6 +95,35 @@ def tasks_go_on_from_checkpoints(module: PatchedModule) -> None:
             trainer.task.go_on_from(loading, trainer.get_num_updates(), reset_dataloader)
 
     after_loading(module.Trainer, tell)
+
+
+@runtime_checkable
+class SeesUpdates(Protocol):
+    """A task whose loss depends on all batches of an update, those of --update-freq and workers."""
+
+    def begin_update(self, samples: list[Any], device: torch.device) -> None:
+        """An update begins; called on every worker.
+
+        Args:
+            samples: this worker's batches, in their order, before they are moved to ``device``.
+                The task may add to them.
+            device: of the trainer.
+        """
+
+
+@patch(
+    "fairseq.trainer",
+    because="fairseq 0.12.2: a task is given the batches of an update one after the other, and "
+    "knows the size of the whole only when all gradients are there",
+)
+def tasks_see_whole_updates(module: PatchedModule) -> None:
+    """Show the task all batches of an update before the first of them is trained."""
+
+    def show(trainer: Trainer, samples: list[Any], *args: Any, **kwargs: Any) -> None:
+        if isinstance(trainer.task, SeesUpdates):
+            trainer.task.begin_update(samples, trainer.device)
+
+    call_before(module.Trainer, "train_step", show)
 
 
 class Reducer(Protocol):

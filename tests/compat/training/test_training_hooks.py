@@ -113,6 +113,25 @@ def test_the_data_of_another_training_begin_anew(named, resets, begins_anew):
     assert [arguments[-1] for arguments in heard] == [begins_anew]
 
 
+# ------------------------------------------------------------------ updates
+
+
+def test_a_task_sees_the_batches_of_an_update_before_they_are_trained():
+    class Trainer:
+        device = "cpu"
+
+        def __init__(self, task):
+            self.task = task
+
+        def train_step(self, samples, raise_oom=False):
+            return [*samples, raise_oom]
+
+    training_hooks.tasks_see_whole_updates(SimpleNamespace(Trainer=Trainer))
+    sees = SimpleNamespace(begin_update=lambda samples, device: samples.append(device))
+    assert Trainer(sees).train_step([1, 2], raise_oom=True) == [1, 2, "cpu", True]
+    assert Trainer(SimpleNamespace()).train_step([1, 2]) == [1, 2, False]
+
+
 # ------------------------------------------------------------------ gradients
 
 
