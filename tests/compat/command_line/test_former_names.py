@@ -1,5 +1,6 @@
 """Options have the names that tasks and programs for fairseq 0.9 and 0.10 read, too."""
 
+import pytest
 from fairseq import options
 
 
@@ -35,3 +36,27 @@ def test_the_least_rate_of_a_training():
     words += ["--lr-scheduler", "cosine", "--min-lr", "1e-5", "--max-update", "9"]
     args = options.parse_args_and_arch(options.get_training_parser(), words)
     assert (args.min_lr, args.stop_min_lr) == (1e-5, 1e-9)
+
+
+@pytest.mark.parametrize("words", [["--min-lr", "1e-9"], ["--min-lr=1e-9"]])
+@pytest.mark.parametrize("suppresses", [False, True])
+def test_the_least_rate_under_its_former_name(words, suppresses):
+    words = ["data", "--arch", "transformer", "--lr-scheduler", "inverse_sqrt", *words]
+    parser = options.get_training_parser()
+    args = options.parse_args_and_arch(parser, words, suppress_defaults=suppresses)
+    assert args.stop_min_lr == 1e-9
+
+
+def test_the_least_rate_of_a_program():
+    """An option of this name that a program, or a class that it uses, has itself, stays that."""
+    parser = options.get_training_parser()
+    words = ["data", "--arch", "transformer", "--min-lr", "3"]
+    parser.add_argument("--min-lr", type=int)
+    args = options.parse_args_and_arch(parser, words)
+    assert (args.min_lr, args.stop_min_lr) == (3, -1)
+
+
+def test_commands_without_a_least_rate_have_no_name_for_it():
+    words = ["data", "--path", "model.pt", "--min-lr", "1e-9"]
+    with pytest.raises(SystemExit):
+        options.parse_args_and_arch(options.get_generation_parser(), words)
