@@ -1,15 +1,17 @@
-"""Names that numpy, Python and sacrebleu dropped, for the code of plugins and of forks."""
+"""Names that numpy, Python, torch and sacrebleu dropped, for the code of plugins and of forks."""
 
 from __future__ import annotations
 
 import collections
 import collections.abc
 import functools
+import inspect
 import math
+import queue
 import sys
 import types
 from types import FrameType, ModuleType
-from typing import Any
+from typing import Any, Callable, NamedTuple
 
 from ..patch_registry import BEFORE, patch, since
 from .dataclass_defaults import TOLERATED_PACKAGES, is_in_user_dir
@@ -18,14 +20,31 @@ from .dataclass_defaults import TOLERATED_PACKAGES, is_in_user_dir
 OF_NUMPY: dict[str, Any] = {
     **{kind.__name__: kind for kind in (bool, complex, float, int, object, str)},
     **{name: math.inf for name in ("Inf", "Infinity", "PINF", "infty")},
-    **{"NINF": -math.inf, "NaN": math.nan, "compat": types.SimpleNamespace(long=int)},
+    **{"NINF": -math.inf, "NaN": math.nan, "NAN": math.nan, "unicode": str},
+    **{"asscalar": lambda array: array.item(), "compat": types.SimpleNamespace(long=int)},
 }
 # {name that numpy 2.0 or a later version dropped: its present name}
 RENAMED_IN_NUMPY = {
     **{"alltrue": "all", "complex_": "complex128", "cumproduct": "cumprod", "float_": "float64"},
     **{"in1d": "isin", "product": "prod", "row_stack": "vstack", "sometrue": "any"},
-    **{"string_": "bytes_", "trapz": "trapezoid", "unicode_": "str_"},
+    **{"string_": "bytes_", "trapz": "trapezoid", "unicode_": "str_", "bool8": "bool_"},
+    **{"longfloat": "longdouble", "round_": "round"},
 }
+# what torch._six had, until torch 1.8 or 1.13
+OF_TORCH_SIX: dict[str, Any] = {
+    **{"inf": math.inf, "nan": math.nan, "string_classes": (str, bytes), "int_classes": int},
+    **{"container_abcs": collections.abc, "queue": queue, "FileNotFoundError": FileNotFoundError},
+    **{"PY2": False, "PY3": True, "PY37": True},
+}
+
+
+class ArgSpec(NamedTuple):
+    """What inspect.getargspec returned of a function: names of arguments, and defaults."""
+
+    args: list[str]
+    varargs: str | None
+    keywords: str | None
+    defaults: tuple[Any, ...] | None
 
 
 def is_of_plugin(caller: FrameType) -> bool:
@@ -55,16 +74,41 @@ def answer_plugins(module: ModuleType, names: dict[str, Any]) -> None:
 @patch(
     "fairseq",
     because="Python 3.10 moved the abstract classes of collections, such as Iterable, to "
-    "collections.abc: imports of plugins fail",
+    "collections.abc, and 3.11 dropped inspect.getargspec: plugins fail",
     conditions=[since("python", 3, 10)],
     moment=BEFORE,
     for_older=True,
 )
 def plugins_have_former_names_of_python(module_name: str) -> None:
-    """Let plugins import abstract classes from collections."""
+    """Let plugins import classes from collections, and read the arguments of functions."""
     answer_plugins(
         collections, {name: getattr(collections.abc, name) for name in collections.abc.__all__}
     )
+
+    def getargspec(func: Callable[..., Any]) -> ArgSpec:
+        """Return the names of the arguments of a function, and the defaults of the last ones."""
+        return ArgSpec(*inspect.getfullargspec(func)[:4])
+
+    answer_plugins(inspect, {"ArgSpec": ArgSpec, "getargspec": getargspec})
+
+
+@patch(
+    "fairseq",
+    because="torch 2.0 dropped torch._six: plugins and forks that import inf, string_classes or "
+    "container_abcs from it fail with \"No module named 'torch._six'\"",
+    conditions=[since("torch", 2, 0)],
+    moment=BEFORE,
+    for_older=True,
+)
+def plugins_have_former_names_of_torch(module_name: str) -> None:
+    """Provide the module `torch._six` with the names it had."""
+    import torch
+
+    if "torch._six" not in sys.modules:
+        module = types.ModuleType("torch._six", "Names of Python 2 and 3, as until torch 1.13.")
+        vars(module).update(OF_TORCH_SIX)
+        sys.modules[module.__name__] = module
+        vars(torch)["_six"] = module  # as an import does
 
 
 @patch(
