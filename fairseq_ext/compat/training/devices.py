@@ -1,7 +1,8 @@
-"""Machines with a GPU: --cpu in spite of it, and what checkpoints hold of parameters on it."""
+"""Machines with a GPU, --cpu in spite of it, and plugins that take one for granted."""
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Tuple, Union
 
 from ..patch_registry import PatchedModule, patch
@@ -80,3 +81,26 @@ def tied_parameters_are_saved_once(module: PatchedModule) -> None:
         return module.apply_to_sample(once, sample)
 
     module.move_to_cpu = move_to_cpu
+
+
+@patch(
+    "fairseq.utils",
+    because="fairseq 0.12.2: tasks and criteria of plugins that call move_to_cuda(batch) whatever "
+    'the machine end in "Torch not compiled with CUDA enabled" or "Found no NVIDIA driver" on CPUs',
+)
+def batches_stay_where_no_gpu_is(module: PatchedModule) -> None:
+    """Let move_to_cuda without a device return a batch as it is on a machine without a GPU.
+
+    There the model is on the CPU, whatever the options of the training.
+    """
+    import torch
+
+    stock = module.move_to_cuda
+
+    @functools.wraps(stock)
+    def move_to_cuda(sample: Any, device: Any = None) -> Any:
+        if device is None and not torch.cuda.is_available():
+            return sample
+        return stock(sample, device)
+
+    module.move_to_cuda = move_to_cuda

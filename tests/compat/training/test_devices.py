@@ -83,3 +83,22 @@ def test_checkpoints_hold_a_tied_parameter_once(tiny_training, run, tmp_path):
     model = torch.load(tmp_path / "checkpoint_last.pt", weights_only=True)["model"]
     tied = ("encoder.embed_tokens.weight", "decoder.output_projection.weight")
     assert len({model[name].data_ptr() for name in tied}) == 1
+
+
+def test_batches_stay_on_a_machine_without_a_gpu(monkeypatch):
+    """As tasks and criteria of plugins move further batches, with a device or without."""
+    from fairseq.utils import move_to_cuda
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    batch = {"id": torch.tensor([3]), "net_input": {"src_tokens": torch.ones(1, 2)}}
+    assert move_to_cuda(batch) is batch
+    moved = move_to_cuda(batch, torch.device("cpu"))
+    assert moved["id"].tolist() == [3] and moved["net_input"]["src_tokens"].device.type == "cpu"
+
+
+def test_batches_are_moved_to_a_gpu(monkeypatch):
+    from fairseq.utils import move_to_cuda
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: torch.device("meta"))
+    assert move_to_cuda({"id": torch.tensor([3])})["id"].device.type == "meta"
