@@ -164,6 +164,7 @@ PATCH_MODULES = (
     "data.options_of_tasks",
     "data.older_tasks",
     "generation.older_generators",
+    "generation.search_classes",
     "data.older_data",
     "versions.uncalled_methods",
     "versions.uncalled_programs",
