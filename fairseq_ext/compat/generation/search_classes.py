@@ -1,16 +1,25 @@
-"""Searches of plugins whose class the tasks of fairseq do not pass on."""
+"""Searches whose class, or words that are allowed, the tasks of fairseq do not pass on."""
 
 from __future__ import annotations
 
 import functools
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..context_values import holding
 from ..patch_registry import PatchedModule, patch
 
-# the class of a search that a task was asked for, while its build_generator runs
-search_class: ContextVar[type | None] = ContextVar("search_class", default=None)
+
+class Search(NamedTuple):
+    """What a task was asked for: the class of a search, and its function of allowed words."""
+
+    kind: type | None = None
+    allowed_words: Any = None
+
+
+STOCK = Search()
+# what a task was asked for, while its build_generator runs
+search: ContextVar[Search] = ContextVar("search", default=STOCK)
 
 
 @patch(
@@ -20,10 +29,11 @@ search_class: ContextVar[type | None] = ContextVar("search_class", default=None)
     because="fairseq 0.12.2: build_generator of speech_to_text, speech_to_speech and "
     "translation_multi_simple_epoch ignores seq_gen_cls: tasks of plugins that derive from them "
     "and name a search of their own translate with fairseq's, without a message, or fail with "
-    '"unexpected keyword argument" where theirs has options of its own',
+    '"unexpected keyword argument" where theirs has options of its own. All three fail so with '
+    "prefix_allowed_tokens_fn of the hub interface",
 )
 def searches_have_their_class(module: PatchedModule) -> None:
-    """Remember the class that the tasks of a module are asked for, for `classes_are_passed_on`."""
+    """Remember what the tasks of a module are asked for, for `classes_are_passed_on`."""
 
     def remembering(stock: Any) -> Any:
         @functools.wraps(stock)
@@ -33,8 +43,9 @@ def searches_have_their_class(module: PatchedModule) -> None:
             args: Any,
             seq_gen_cls: type | None = None,
             extra_gen_cls_kwargs: dict[str, Any] | None = None,
+            prefix_allowed_tokens_fn: Any = None,
         ) -> Any:
-            with holding(search_class, seq_gen_cls):
+            with holding(search, Search(seq_gen_cls, prefix_allowed_tokens_fn)):
                 return stock(self, models, args, seq_gen_cls, extra_gen_cls_kwargs)
 
         return build_generator
@@ -61,10 +72,9 @@ def classes_are_passed_on(module: PatchedModule) -> None:
         extra_gen_cls_kwargs: dict[str, Any] | None = None,
         prefix_allowed_tokens_fn: Any = None,
     ) -> Any:
-        seq_gen_cls = seq_gen_cls or search_class.get()
-        with holding(search_class, None):  # it may build others
-            return stock(
-                self, models, args, seq_gen_cls, extra_gen_cls_kwargs, prefix_allowed_tokens_fn
-            )
+        kind, allowed_words = search.get()
+        kind, allowed_words = seq_gen_cls or kind, prefix_allowed_tokens_fn or allowed_words
+        with holding(search, STOCK):  # it may build others
+            return stock(self, models, args, kind, extra_gen_cls_kwargs, allowed_words)
 
     module.FairseqTask.build_generator = build_generator

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 from fairseq.data import Dictionary
+from fairseq.search import PrefixConstrainedBeamSearch
 from fairseq.sequence_generator import SequenceGenerator
 from fairseq.tasks.speech_to_speech import SpeechToSpeechTask
 from fairseq.tasks.speech_to_text import SpeechToTextTask
@@ -57,6 +58,12 @@ class TestSearches:
         search = plain(Plugin).build_generator([Decoder()], Namespace(beam=3))
         assert isinstance(search, WeighedSearch)
         assert (search.weight, search.options["beam_size"]) == (0.3, 3)
+
+    def test_of_allowed_words(self, task_class):
+        """As the hub interface asks for it."""
+        build = plain(task_class).build_generator
+        search = build([Decoder()], Namespace(), prefix_allowed_tokens_fn=lambda batch, words: [4])
+        assert isinstance(search.search, PrefixConstrainedBeamSearch)
 
     def test_without_a_class(self, task_class):
         search = plain(task_class).build_generator([Decoder()], Namespace(beam=3))
