@@ -5,6 +5,7 @@ import io
 import sys
 
 import pytest
+from options.systems import SYSTEMS
 
 import fairseq_ext
 from fairseq_ext.__main__ import main
@@ -143,3 +144,19 @@ def test_language_models_do_not_translate(data, checkpoint_of, source, capsys):
     words = [str(checkpoint_of("gru_lm")), "--input", str(source)]
     assert main(["translate", *words]) == 2
     assert "allowed: perplexity" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["duo_classifier", "dual_lstm_classifier", "twin_speech_lstm"])
+def test_labels_and_transcriptions(name, data, checkpoint_of, tmp_path):
+    """Lines are texts to classify, or names of recordings."""
+    folder, source = data[SYSTEMS[name].data], tmp_path / "source"
+    output = tmp_path / "output"
+    if name == "twin_speech_lstm":
+        lines = [str(path) for path in sorted(folder.rglob("*.npy"))[:3]]
+    else:
+        lines = ["good film was it", "the plot of it and bad"]
+    source.write_text("".join(f"{line}\n" for line in lines))
+    words = ["--data", str(folder), "--input", str(source), "--output", str(output)]
+    assert main(["translate", str(checkpoint_of(name)), *words]) == 0
+    expected = fairseq_ext.load(checkpoint_of(name), folder).translate(lines)
+    assert output.read_text().split("\n") == [*(result.text for result in expected), ""]
