@@ -41,7 +41,7 @@ MODELS = {
     "roberta": System("masked_lm", "roberta_base", "language", ENCODER, "--criterion masked_lm"),
 }  # fmt: skip
 ALL.update(MODELS)
-LINES = ["an1 av2 an3", "an4", "", "unknown av1 an8 at2"]
+LINES = ["an1 av2 an3", "an4", "an2 av5 an0 at3", "unknown av1 an8 at2"]
 TRANSLATE = ["stock lstm", "stock fconv", "stock lightconv", "multilingual", "multi_simple"]
 TRANSLATE += ["cmlm", "bart", "mbart"]
 UNSCORED = ("multilingual", "cmlm", "mbart")
