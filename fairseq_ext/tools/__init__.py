@@ -11,7 +11,7 @@ import contextlib
 import os
 import secrets
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Sequence, TypeVar, Union
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, TypeVar, Union
 
 from ..compat.atomic_files import (
     flush,
@@ -45,6 +45,19 @@ class AddValues(argparse.Action):
         before = getattr(namespace, self.dest)
         added = list(values or ())
         setattr(namespace, self.dest, added if before is self.default else [*before, *added])
+
+
+def model_paths(metavar: str, text: str) -> List[str]:
+    """Return the files or folders of a model: PATH, or FILE:FILE for an ensemble.
+
+    Raises UsageError, beginning with ``metavar``, where one is missing.
+    """
+    # a name may hold a colon
+    paths = [text] if Path(text).exists() else text.split(":")
+    for path in paths:
+        if not Path(path).exists():
+            raise UsageError(f"{metavar} {path}: there is no such folder or file")
+    return paths
 
 
 def check_apart(output: Union[str, Path], inputs: Iterable[Union[str, Path]]) -> None:

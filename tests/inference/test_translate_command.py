@@ -1,6 +1,7 @@
 """`fairseq-ext translate` as it is typed: line N of the output translates line N of the input."""
 
 import gzip
+import inspect
 import io
 import sys
 
@@ -9,6 +10,8 @@ from options.systems import SYSTEMS
 
 import fairseq_ext
 from fairseq_ext.__main__ import main
+from fairseq_ext.inference.model import Model
+from fairseq_ext.tools.translation.command import NAMED
 
 LINES = ["an1 av2 an3", "", "an4 av5 an6 at1", "an1", "  "]
 
@@ -101,12 +104,20 @@ def test_lines_that_cannot_be_translated_are_named(typed, source, capsys):
     assert line.startswith(f"{source}, line 2: ") and "more than the model takes" in line
 
 
+def test_every_argument_of_translate_has_its_place():
+    arguments = set(inspect.signature(Model.translate).parameters)
+    assert arguments - {"self", "search"} == set(NAMED)
+
+
 @pytest.mark.parametrize(
     "words, message",
     [
         (["--input", "nowhere"], "--input nowhere: there is no such file"),
         (["--input", "-", "-"], "the standard input twice"),
         (["--search", "beam=3"], "--search beam=3: allowed: --beam"),
+        (["--search", "batch=3"], "--search batch=3: allowed: --batch"),
+        (["--search", "attention=True"], "no option of the search"),
+        (["--search", "max_len_a=[1]"], "max_len_a: "),
         (["--search", "nbest=3"], "one translation is written for each line"),
         (["--search", "lenpen"], "--search 'lenpen'; allowed: NAME=VALUE"),
         (["--search", "max_len_b=3"], "each name once"),

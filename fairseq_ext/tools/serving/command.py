@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .. import UsageError
+from .. import UsageError, model_paths
 from .hosts import host_name, without_port
 from .limits import Limits, add_limits, limits_of, number
 
@@ -67,10 +67,7 @@ def named_paths(entries: list[str]) -> dict[str, list[str]]:
         name, separator, text = entry.partition("=")
         if not separator or "/" in name or Path(entry).exists():
             name, text = "", entry
-        paths = [text] if Path(text).exists() else text.split(":")
-        for path in paths:
-            if not Path(path).exists():
-                raise UsageError(f"FOLDER {path}: there is no such folder or file")
+        paths = model_paths("FOLDER", text)
         name = name or default_name(Path(paths[0]))
         if name in models:
             raise UsageError(f"FOLDER {entry}: a second {name!r}; allowed: another NAME=FOLDER")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Sequence
 
 from ...compat.text_lines import decoded, lines_of
-from .. import AddValues, UsageError, atomic_path, check_apart, check_new
+from .. import AddValues, UsageError, atomic_path, check_apart, check_new, model_paths
 from ..packing.command import subwords_of
 
 if TYPE_CHECKING:
@@ -23,10 +23,15 @@ if TYPE_CHECKING:
 
 BLOCK = 1024  # lines that are read, sorted by length and translated before the next
 STANDARD_INPUT = "-"
-# options of the search that have an option of their own, or no meaning here
+# arguments of Model.translate that are not for --search, and why
 NAMED = {
     "beam": "allowed: --beam",
+    "batch": "allowed: --batch",
     "nbest": "one translation is written for each line; allowed: leave it out",
+    **{
+        name: "no option of the search; allowed: leave it out"
+        for name in ("sentences", "progress", "attention", "extras")
+    },
 }
 
 
@@ -93,22 +98,13 @@ def search_options(entries: Sequence[str]) -> dict[str, Any]:
     return options
 
 
-def model_paths(text: str) -> list[str]:
-    """Return the files of MODEL; UsageError where there is none."""
-    paths = [text] if Path(text).exists() else text.split(":")
-    for path in paths:
-        if not Path(path).exists():
-            raise UsageError(f"MODEL {path}: there is no such folder or file")
-    return paths
-
-
 def load_model(args: Namespace) -> Model:
     """Return the model in its direction; UsageError."""
     # imported here: --help does without torch
     from ...inference.loading import load
     from ...inference.subword_models import SubwordsMissing
 
-    paths = model_paths(args.model)
+    paths = model_paths("MODEL", args.model)
     try:
         return load(
             paths if len(paths) > 1 else paths[0],
@@ -234,6 +230,6 @@ def translate_text(args: Namespace) -> int:
     try:
         with destination(args.output) as write:
             write_translations(model, sentences, args, write)
-    except (ValueError, TypeError) as error:  # of options of the search
+    except ValueError as error:  # of options of the search
         raise UsageError(str(error)) from error
     return 0
