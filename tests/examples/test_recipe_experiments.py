@@ -66,17 +66,33 @@ def test_without_other_text_the_pairs_alone_make_the_vocabulary():
     assert learnt[0].split() == learnt[1].split()
 
 
-def test_translations_of_the_pairs_are_all_that_is_added():
+@pytest.mark.parametrize(
+    ("system", "teachers", "model"),
+    [
+        ("tagged.diversified", "$RUNS/tagged.$SEED", "$$teacher/average.pt"),
+        (
+            "tagged.diversified.two",
+            "$RUNS/tagged.$SEED_1 $RUNS/tagged.$SEED_2",
+            "$$teacher/average.pt",
+        ),
+        (
+            "tagged.distilled",
+            "ensemble",
+            "$RUNS/tagged.$SEED_1/average.pt:$RUNS/tagged.$SEED_2/average.pt",
+        ),
+    ],
+)
+def test_translations_of_the_pairs_are_all_that_is_added(system, teachers, model):
     systems = read_experiment("dual/diversified").systems
     (plain,) = (line for line in systems["tagged"].train if line.startswith("fairseq-train"))
-    *commands, training, _ = systems["tagged.diversified"].train
+    *commands, training, _ = systems[system].train
     changed = training.replace("--validate-interval 1", "--validate-interval 3")
     assert changed.replace("$RUN/bin", "$DATA/bin", 1).split() == plain.split()
-    sources, targets = (line.split() for line in commands if "back-translate" in line)
-    teacher = "$RUNS/tagged.$SEED/average.pt"
-    assert teacher in sources and "-s de -t en" in " ".join(sources)
-    assert teacher in targets and "-s en -t de" in " ".join(targets)
-    assert "$DATA/text/train.en" in sources and "$DATA/text/train.de" in targets
+    (line,) = (line for line in commands if "back-translate" in line)
+    header, sources, targets, end = line.split(";")
+    assert header == f"for teacher in {teachers}" and end.strip() == "done"
+    assert f" {model} $DATA/bin -s de -t en " in sources and "$DATA/text/train.en" in sources
+    assert f" {model} $DATA/bin -s en -t de " in targets and "$DATA/text/train.de" in targets
 
 
 def test_text_of_another_kind_is_all_that_differs():
@@ -167,8 +183,11 @@ def test_the_recipe_from_own_files_to_scores(run, raw, tmp_path):
     log = (small.runs / "tagged.online.annealed.1" / "train.log").read_text(encoding="utf-8")
     assert "@ 24 updates)" in log and "num_updates: 60 >= max_update: 60" in log
     small.train("tagged.online", "tagged.online.inference", "both", "both.longer")
-    small.train("tagged.diversified")
-    pairs = (small.runs / "tagged.diversified.1" / "text" / "train.de").read_text(encoding="utf-8")
-    assert len(pairs.splitlines()) == 3 * len((raw / "train.de").read_text().splitlines())
+    count = len((raw / "train.de").read_text(encoding="utf-8").splitlines())
+    copies = {"tagged.diversified": 3, "tagged.diversified.two": 5, "tagged.distilled": 3}
+    small.train(*copies, "tagged.ensemble")
+    for system, times in copies.items():
+        pairs = (small.runs / f"{system}.1" / "text" / "train.de").read_text(encoding="utf-8")
+        assert len(pairs.splitlines()) == times * count
     bleu = values_of(small.report(), "BLEU", set="test", direction="en-de")
     assert {("tagged.online.inference", ""), ("tagged.online.annealed", "both.longer")} <= set(bleu)

@@ -68,6 +68,22 @@ def test_pairs_are_those_that_the_model_translates(checkpoint, toy_corpus, lines
     assert not (tmp_path / "bt.partial").exists()
 
 
+def test_an_ensemble_translates(checkpoint, toy_corpus, lines, tmp_path):
+    earlier = tmp_path / "earlier"
+    inprocess.train(toy_corpus.three, *DUAL, "--seed", 2, "--save-dir", earlier)
+    paths = [checkpoint, earlier / "checkpoint_last.pt"]
+    names = ":".join(map(str, paths))
+    assert run(names, toy_corpus.three, lines, tmp_path / "bt", "--round-trip") == 0
+    model = fairseq_ext.load(paths, toy_corpus.three, "yy-xx", subwords="none")
+    expected = model.translate([text for text in read(lines) if text])
+    assert read(tmp_path / "bt.xx") == [result.text for result in expected]
+    remaining = [row for row in table(tmp_path / "bt.tsv") if not row["left_out"]]
+    scores = [float(row["score"]) for row in remaining]
+    assert scores == pytest.approx([r.hypotheses[0].score for r in expected], abs=1e-4)
+    with pytest.raises(UsageError, match=r"CHECKPOINT .*nowhere\.pt: there is no such"):
+        run(f"{names}:nowhere.pt", toy_corpus.three, lines, tmp_path / "bt", "--force")
+
+
 def test_lines_that_are_not_cut_as_the_text_are_named(
     checkpoint, toy_corpus, lines, tmp_path, capsys
 ):

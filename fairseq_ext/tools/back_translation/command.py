@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, List, Tuple
 
 from ...compat.text_lines import UnreadableText, lines_of
 from ...compat.user_errors import reason_of
-from .. import UsageError, write_texts
+from .. import UsageError, model_paths, write_texts
 from .pairs import SyntheticPair, reason_to_drop, words
 from .progress import Progress, digest
 
@@ -31,7 +31,8 @@ BLOCK = 256  # lines between two entries of the file of progress
 
 def add_arguments(parser: ArgumentParser) -> None:
     """Add the options of `fairseq-ext back-translate`."""
-    parser.add_argument("checkpoint", metavar="CHECKPOINT", help="checkpoint that translates")
+    parser.add_argument("checkpoint", metavar="CHECKPOINT",
+                        help="checkpoint that translates; FILE:FILE is an ensemble")  # fmt: skip
     parser.add_argument("data", metavar="DATA", help="data folder of the training")
     parser.add_argument("-s", "--source-lang", required=True, metavar="LANG",
                         help="language of the synthetic sources")  # fmt: skip
@@ -153,13 +154,13 @@ def load(args: Namespace, lang: str) -> Model:
     # imported here: --help does without torch
     from ...inference.loading import load as load_model
 
-    if not Path(args.checkpoint).exists():
-        raise UsageError(f"CHECKPOINT {args.checkpoint} does not exist")
+    paths = model_paths("CHECKPOINT", args.checkpoint)
+    model_name = paths if len(paths) > 1 else paths[0]
     directions = [f"{lang}-{args.source_lang}"]
     directions += [f"{args.source_lang}-{lang}"] if args.round_trip else []
     try:
         model = load_model(
-            args.checkpoint, args.data, directions[0], subwords="none", device=args.device
+            model_name, args.data, directions[0], subwords="none", device=args.device
         )
         for direction in directions:
             model.toward(direction)
@@ -249,7 +250,7 @@ def back_translate(args: Namespace) -> int:
     model = load(args, lang)
     # what the translations depend on; filters may change until the end
     options = {
-        "checkpoint": digest(Path(args.checkpoint)),
+        "checkpoint": ":".join(map(digest, map(Path, model_paths("CHECKPOINT", args.checkpoint)))),
         "lines": digest(lines),
         "direction": f"{lang}-{args.source_lang}",
         "search": search_of(args),
