@@ -66,33 +66,32 @@ def test_without_other_text_the_pairs_alone_make_the_vocabulary():
     assert learnt[0].split() == learnt[1].split()
 
 
+FIRST, SECOND = ("$RUNS/tagged.$SEED_1/average.pt", "$RUNS/tagged.$SEED_2/average.pt")
+
+
 @pytest.mark.parametrize(
-    ("system", "teachers", "model"),
+    ("system", "teachers"),
     [
-        ("tagged.diversified", "$RUNS/tagged.$SEED", "$$teacher/average.pt"),
-        (
-            "tagged.diversified.two",
-            "$RUNS/tagged.$SEED_1 $RUNS/tagged.$SEED_2",
-            "$$teacher/average.pt",
-        ),
-        (
-            "tagged.distilled",
-            "ensemble",
-            "$RUNS/tagged.$SEED_1/average.pt:$RUNS/tagged.$SEED_2/average.pt",
-        ),
+        ("tagged.diversified", ["$RUNS/tagged.$SEED/average.pt"]),
+        ("tagged.diversified.two", [FIRST, SECOND]),
+        ("tagged.distilled", [f"{FIRST}:{SECOND}"]),
     ],
 )
-def test_translations_of_the_pairs_are_all_that_is_added(system, teachers, model):
+def test_translations_of_the_pairs_are_all_that_is_added(system, teachers):
     systems = read_experiment("dual/diversified").systems
     (plain,) = (line for line in systems["tagged"].train if line.startswith("fairseq-train"))
     *commands, training, _ = systems[system].train
     changed = training.replace("--validate-interval 1", "--validate-interval 3")
     assert changed.replace("$RUN/bin", "$DATA/bin", 1).split() == plain.split()
-    (line,) = (line for line in commands if "back-translate" in line)
-    header, sources, targets, end = line.split(";")
-    assert header == f"for teacher in {teachers}" and end.strip() == "done"
-    assert f" {model} $DATA/bin -s de -t en " in sources and "$DATA/text/train.en" in sources
-    assert f" {model} $DATA/bin -s en -t de " in targets and "$DATA/text/train.de" in targets
+    translations = [line.split() for line in commands if "back-translate" in line]
+    assert len({words[-1] for words in translations}) == len(translations)  # --output
+    ends = (
+        "-s de -t en --monolingual $DATA/text/train.en",
+        "-s en -t de --monolingual $DATA/text/train.de",
+    )
+    assert [" ".join(words[2:-2]) for words in translations] == [
+        f"{teacher} $DATA/bin {end}" for teacher in teachers for end in ends
+    ]
 
 
 def test_text_of_another_kind_is_all_that_differs():
