@@ -17,8 +17,28 @@ from .recurrent import Bidirectional, OneBias, sigmoid_backward, tanh_backward
 def lstm_cell(gates: Tensor, memory: Tensor) -> Tuple[Tensor, Tensor]:
     """Return h' and m' (B, H) of the sums inside the gates (B, 4H) and the memory m (B, H)."""
     i, f, c, o = gates.chunk(4, dim=1)  # (B, H) each
-    memory = torch.sigmoid(f) * memory + torch.sigmoid(i) * torch.tanh(c)
+    memory = torch.addcmul(torch.sigmoid(f) * memory, torch.sigmoid(i), torch.tanh(c))
     return torch.sigmoid(o) * torch.tanh(memory), memory
+
+
+def lstm_cell_forward(
+    sums: Tensor, memory: Tensor, gates: Tensor, new_memory: Tensor, new_state: Tensor
+) -> None:
+    """Fill in what ``lstm_cell`` returns, and what ``lstm_cell_backward`` reads.
+
+    Args:
+        sums: inside the gates (B, 4H).
+        memory: m (B, H).
+        gates: to be filled with i, f, c, o behind their sigmoid or tanh (B, 4H).
+        new_memory, new_state: to be filled with m' and h' (B, H).
+    """
+    units = memory.size(1)
+    torch.sigmoid(sums, out=gates)
+    # c, the third, has a tanh in place of the sigmoid
+    torch.tanh(sums[:, 2 * units : 3 * units], out=gates[:, 2 * units : 3 * units])
+    i, f, c, o = gates.chunk(4, dim=1)
+    torch.mul(i, c, out=new_memory).addcmul_(f, memory)
+    torch.tanh(new_memory, out=new_state).mul_(o)
 
 
 def lstm_cell_backward(
@@ -26,7 +46,7 @@ def lstm_cell_backward(
     grad_memory: Tensor,
     gates: Tensor,
     memory: Tensor,
-    squashed: Tensor,
+    new_memory: Tensor,
     grad_gates: Tensor,
 ) -> Tensor:
     """Fill in the gradient of the sums inside the gates and return that of the memory m (B, H).
@@ -35,10 +55,11 @@ def lstm_cell_backward(
         grad_state: of h' (B, H).
         grad_memory: of m' (B, H), but for what h' passes on.
         gates: i, f, c, o behind their sigmoid or tanh (B, 4H).
-        memory: m (B, H).
-        squashed: tanh(m') (B, H).
+        memory, new_memory: m and m' (B, H).
         grad_gates: to be filled (B, 4H).
     """
+    # computed again: a loop that keeps m' need not keep its tanh
+    squashed = torch.tanh(new_memory)
     i, f, c, o = gates.chunk(4, dim=1)
     grad_i, grad_f, grad_c, grad_o = grad_gates.chunk(4, dim=1)
     # h' = o * tanh(m')

@@ -79,13 +79,17 @@ class GRU(OneBias, nn.GRU):
         """Return h (B, S, H) of (B, S, I). Padding has to stand after the real positions."""
         return super().forward(inputs)[0]
 
+    def step(self, inputs: Tensor, state: Tensor) -> Tensor:
+        """Return h' (B, H) of x (B, I) and h (B, H)."""
+        gates_x = F.linear(inputs, self.weight_ih_l0, self.bias_ih_l0)
+        return gru_cell(gates_x, F.linear(state, self.weight_hh_l0), state)
+
     def literal(self, inputs: Tensor) -> Tensor:
         """Return h (B, S, H), step by step: the specification of ``forward``."""
         state = inputs.new_zeros(inputs.size(0), self.hidden_size)  # (B, H)
         states: List[Tensor] = []
         for position in range(inputs.size(1)):
-            gates_x = F.linear(inputs[:, position], self.weight_ih_l0, self.bias_ih_l0)
-            state = gru_cell(gates_x, F.linear(state, self.weight_hh_l0), state)
+            state = self.step(inputs[:, position], state)
             states.append(state)
         return torch.stack(states, dim=1)  # (B, S, H)
 

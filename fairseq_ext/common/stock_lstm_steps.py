@@ -20,6 +20,7 @@ from fairseq.modules import FairseqDropout
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .lstm import lstm_cell
 from .products import compute_once
 from .sentence_steps import Affine, SentenceSteps, is_plain
 
@@ -78,7 +79,7 @@ class LSTMSteps(SentenceSteps):
         inputs = torch.cat([F.embedding(words, self.table), self.fed], dim=1)
         for number, gates_of in enumerate(self.gates):
             gates = gates_of(torch.cat([inputs, self.states[number]], dim=1))
-            inputs, memory = _cell(gates, self.memories[number])
+            inputs, memory = lstm_cell(gates, self.memories[number])
             self.states[number], self.memories[number] = inputs, memory
         weights = torch.mm(inputs, self.keys).softmax(dim=1)  # (R, S)
         mixed = torch.addmm(torch.mm(inputs, self.of_state), weights, self.values)
@@ -112,10 +113,3 @@ def _gates(layer: nn.LSTMCell) -> Affine:
         ),
         layer,
     )
-
-
-def _cell(gates: Tensor, memory: Tensor) -> Tuple[Tensor, Tensor]:
-    """Return h' and m' (R, H) from the gates i, f, c, o (R, 4H) and m."""
-    i, f, c, o = gates.chunk(4, dim=1)
-    memory = torch.addcmul(f.sigmoid() * memory, i.sigmoid(), c.tanh())
-    return o.sigmoid() * memory.tanh(), memory

@@ -3,7 +3,13 @@
 import pytest
 import torch
 
-from fairseq_ext.common.lstm import LSTM, BidirectionalLSTM, lstm_cell, lstm_cell_backward
+from fairseq_ext.common.lstm import (
+    LSTM,
+    BidirectionalLSTM,
+    lstm_cell,
+    lstm_cell_backward,
+    lstm_cell_forward,
+)
 
 UNITS = 12
 
@@ -18,18 +24,21 @@ def test_forget_gate_starts_open():
     assert lstm.bias_hh_l0.grad is None
 
 
-def test_the_gradient_of_a_cell_is_that_of_autograd():
+def test_a_cell_with_its_gradient_is_that_of_autograd():
+    """Value and gradient of the functions that fill in arrays, against ``lstm_cell``."""
     torch.manual_seed(0)
-    gates = torch.randn(2, 4 * UNITS, dtype=torch.float64, requires_grad=True)
+    sums = torch.randn(2, 4 * UNITS, dtype=torch.float64, requires_grad=True)
     memory = torch.randn(2, UNITS, dtype=torch.float64, requires_grad=True)
-    after = lstm_cell(gates, memory)
+    after = lstm_cell(sums, memory)
     upstream = [torch.randn_like(tensor) for tensor in after]
-    expected = torch.autograd.grad(after, [gates, memory], upstream)
-    i, f, c, o = gates.detach().chunk(4, dim=1)
-    active = torch.cat([i.sigmoid(), f.sigmoid(), c.tanh(), o.sigmoid()], dim=1)
-    grad_gates, squashed = torch.empty_like(active), after[1].detach().tanh()
-    grad_memory = lstm_cell_backward(*upstream, active, memory.detach(), squashed, grad_gates)
-    torch.testing.assert_close((grad_gates, grad_memory), expected)
+    expected = torch.autograd.grad(after, [sums, memory], upstream)
+    gates, grad_sums = torch.empty_like(sums), torch.empty_like(sums)
+    state, new_memory = (torch.empty_like(memory) for _ in range(2))
+    with torch.no_grad():
+        lstm_cell_forward(sums, memory, gates, new_memory, state)
+        torch.testing.assert_close((state, new_memory), after)
+        grad_memory = lstm_cell_backward(*upstream, gates, memory, new_memory, grad_sums)
+    torch.testing.assert_close((grad_sums, grad_memory), expected)
 
 
 @pytest.mark.parametrize("positions", [1, 5])

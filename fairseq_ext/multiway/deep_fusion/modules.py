@@ -21,12 +21,11 @@ from typing import Optional, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from ...common.decoding import Cache
 from ...common.dropout import RetainsDropout
 from ...common.layers import embedding, linear
-from ...common.recurrent import GRU, gru_cell
+from ...common.recurrent import GRU
 from ...common.sizes import check_sizes
 from ..modules import MultiwayDecoder, MultiwaySize
 
@@ -77,12 +76,10 @@ class LanguageState(RetainsDropout, nn.Module):
         vectors = self.drop(self.embedding(tokens))  # (R, T, D)
         if cache is None:
             return self.recurrence(vectors)
-        gru, before = self.recurrence, cast(Optional[Tensor], cache.get(STATE))
+        before = cast(Optional[Tensor], cache.get(STATE))
         if before is None:
-            before = vectors.new_zeros(vectors.size(0), gru.hidden_size)
-        gates_x = F.linear(vectors[:, 0], gru.weight_ih_l0, gru.bias_ih_l0)
-        state = gru_cell(gates_x, F.linear(before, gru.weight_hh_l0), before)  # (R, L)
-        cache[STATE] = state
+            before = vectors.new_zeros(vectors.size(0), self.recurrence.hidden_size)
+        cache[STATE] = state = self.recurrence.step(vectors[:, 0], before)  # (R, L)
         return state.unsqueeze(1)
 
 

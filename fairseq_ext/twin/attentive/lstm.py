@@ -28,7 +28,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ...common.attention_gradient import AdditiveAttention, by_position
-from ...common.lstm import lstm_cell_backward
+from ...common.lstm import lstm_cell_backward, lstm_cell_forward
 from ...common.products import repeated_linear
 
 
@@ -224,11 +224,11 @@ class _AttentiveLSTM(torch.autograd.Function):
             if first == 0:
                 attend(0, projected[:, width:])
             for j in range(1, steps + 1):
-                torch.add(inputs[j - 1], projected[:, :width], out=gates[j - 1])
+                sums = inputs[j - 1] + projected[:, :width]
                 if j > first:
                     # z_{j-1}; with ``first`` = 1 h_1 has none
-                    gates[j - 1] += from_context(contexts[j - 1 - first])
-                _cell(gates[j - 1], memories[j - 1], memories[j], states[j])
+                    sums += from_context(contexts[j - 1 - first])
+                lstm_cell_forward(sums, memories[j - 1], gates[j - 1], memories[j], states[j])
                 projected, number = from_state(states[j]), j - first
                 if number < steps:
                     attend(number, projected[:, width:])
@@ -271,10 +271,8 @@ class _AttentiveLSTM(torch.autograd.Function):
                 if j:
                     grad_state += grad_states[j - 1]
                     into = grad_projected[j - 1, :, :width]
-                    squashed = torch.tanh(memories[j])
-                    grad_memory = lstm_cell_backward(
-                        grad_state, grad_memory, gates[j - 1], memories[j - 1], squashed, into
-                    )
+                    cell = gates[j - 1], memories[j - 1], memories[j]
+                    grad_memory = lstm_cell_backward(grad_state, grad_memory, *cell, into)
             # the gates of step j + 1 and what they read of the source, z_j
             grad_gates = grad_projected[first:steps, :, :width].flatten(0, 1)
             grad_keys, grad_energy, *grad_location = attention.gradients()
@@ -287,15 +285,3 @@ class _AttentiveLSTM(torch.autograd.Function):
         grad_inputs = grad_projected[:steps, :, :width]
         grad_start = grad_inputs, grad_state, grad_memory
         return (None, None, *grad_start, grad_keys, *grad_weights, grad_energy, *grad_location)
-
-
-def _cell(gates: Tensor, memory: Tensor, new_memory: Tensor, new_state: Tensor) -> None:
-    """Fill in the last two of a step from g (B, 4H), which becomes the gates' values."""
-    units = memory.size(1)
-    # i and f, then c, then o
-    gates[:, : 2 * units].sigmoid_()
-    gates[:, 2 * units : 3 * units].tanh_()
-    gates[:, 3 * units :].sigmoid_()
-    i, f, c, o = gates.chunk(4, dim=1)
-    torch.mul(i, c, out=new_memory).addcmul_(f, memory)
-    torch.tanh(new_memory, out=new_state).mul_(o)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ...common.attention_gradient import by_position
 from ...common.autocast import without_autocast
-from ...common.lstm import lstm_cell_backward
+from ...common.lstm import lstm_cell_backward, lstm_cell_forward
 from ...common.products import repeated_linear
 
 Pairs = List[Tuple[Tensor, Tensor]]
@@ -121,27 +121,19 @@ class _LSTMCell(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, gates: Tensor, memory: Tensor) -> Tuple[Tensor, Tensor]:
-        units = memory.size(1)
-        active = torch.empty_like(gates)
-        torch.sigmoid(gates, out=active)
-        # the gate c is the third: its sigmoid is replaced
-        torch.tanh(gates[:, 2 * units : 3 * units], out=active[:, 2 * units : 3 * units])
-        i, f, c, o = active.chunk(4, dim=1)
-        # m' = f m + i c
-        after = torch.addcmul(i * c, f, memory)
-        squashed = torch.tanh(after)
-        ctx.save_for_backward(active, memory, squashed)
-        return o * squashed, after  # h'
+        active, after, state = (torch.empty_like(like) for like in (gates, memory, memory))
+        lstm_cell_forward(gates, memory, active, after, state)
+        ctx.save_for_backward(active, memory, after)
+        return state, after
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(  # type: ignore[override]  # torch declares (ctx, *grads)
         ctx: Any, grad_state: Tensor, grad_after: Tensor
     ) -> Tuple[Tensor, Tensor]:
-        active, memory, squashed = ctx.saved_tensors
+        active, memory, after = ctx.saved_tensors
         grad = torch.empty_like(active)
-        grad_memory = lstm_cell_backward(grad_state, grad_after, active, memory, squashed, grad)
-        return grad, grad_memory
+        return grad, lstm_cell_backward(grad_state, grad_after, active, memory, after, grad)
 
 
 def lstm_cell_step(gates: Tensor, memory: Tensor) -> Tuple[Tensor, Tensor]:
