@@ -1,6 +1,7 @@
 """Cards as pages: what they name leads to the modules and to the tests."""
 
 import re
+import textwrap
 from pathlib import Path
 
 import cards
@@ -90,6 +91,18 @@ def test_every_module_and_test_that_a_card_names_has_a_link(system):
     left = re.findall(r"(?<!\[)`(?:\w+\.py: )?test_\w+`(?!\])", table)
     assert "api.md#fairseq_ext." in table and "tests.md#" in table
     assert not left, f"no link for {left}"
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_code_of_a_card_stands_in_the_file_that_it_names(system):
+    card = (PACKAGE / system / "README.md").read_text(encoding="utf-8")
+    excerpts = re.findall(r"<!-- code: (\S+) -->\n```python\n(.*?)```", card, flags=re.DOTALL)
+    assert len(excerpts) == card.count("```python") == 1
+    for file, code in excerpts:
+        # the same lines in the same order, whatever their common indent
+        source = (PACKAGE / system / file).read_text(encoding="utf-8")
+        indents = ("", "    ", " " * 8)
+        assert any(textwrap.indent(code, indent) in source for indent in indents), file
 
 
 def test_pages_are_generated_for_every_system_and_shared_folder():

@@ -182,21 +182,22 @@ class Block(RetainsDropout, nn.Module):
         context of the encoding role. ``visible`` and ``context_visible`` are (R, 1, 1, T) and
         (B, 1, 1, S) masks, True = may be looked at.
         """
+        # z~ = phi^c_1(z)
         norm = self.self_attention_norm
         change = self.self_attention(self._enter(norm, states), visible, causal, cache, name)
         z_tilde = self._leave(norm, states, change)  # (R, T, D)
-        weights = None
-        # the null context skips phi^z with its norm: see the deviation in this file's docstring
+        # z~ + phi^z(z~, C); Deviation: the null context skips phi^z with its norm
+        with_context, weights = z_tilde, None
         if context is not None:
             norm = self.context_attention_norm
             change, weights = self.context_attention(
                 self._enter(norm, z_tilde), *context, context_visible, need_weights
             )
-            z_tilde = self._leave(norm, z_tilde, change)  # (R, T, D)
-        # phi^c_2 of z~, or of z~ + phi^z(z~, C)
+            with_context = self._leave(norm, z_tilde, change)  # (R, T, D)
+        # h = phi^c_2(z~ + phi^z(z~, C))
         norm = self.feed_forward_norm
-        change = self._feed_forward(self._enter(norm, z_tilde))
-        return self._leave(norm, z_tilde, change), weights
+        change = self._feed_forward(self._enter(norm, with_context))
+        return self._leave(norm, with_context, change), weights
 
 
 class Component(RetainsDropout, nn.Module):
