@@ -39,7 +39,7 @@ class AdditiveAttention:
         torch.softmax(scores.masked_fill_(masked, float("-inf")), dim=1, out=weights)
 
     def _squash(self, query: Tensor) -> Tensor:
-        """Return z of a query."""
+        """Return z (B, S, A) of a query (B, A)."""
         # in the buffer: a loop over T steps allocates no (B, S, A) of its own
         return torch.add(self.doubled, query.unsqueeze(1), alpha=2, out=self.squashed).sigmoid_()
 

@@ -37,7 +37,7 @@ class RetainsDropout:
         return self.training or self.apply_during_inference
 
     def drop(self, values: Tensor, rate: Optional[float] = None) -> Tensor:
-        """Return the values after dropout at a rate, the module's ``dropout`` by default."""
+        """Return values of any shape after dropout at a rate, by default that of the module."""
         return dropout(values, self.dropout if rate is None else rate, self.is_dropping)
 
     def make_generation_fast_(

@@ -15,7 +15,7 @@ def mean_log_probs(
 
     The mean is taken in logarithms: a probability below 1e-45 would be zero in single precision.
 
-    log_probs: model -> log P, of one shape for all models.
+    log_probs: model -> log P, of one shape for all models, which the result has too.
     """
     for model in models:
         model.eval()  # as fairseq's searches do

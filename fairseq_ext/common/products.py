@@ -164,12 +164,14 @@ class _Linear(torch.autograd.Function):
 
 
 def _product(rows: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
+    """Return x weight^T + bias by oneDNN, of rows x (R, I) and a weight (O, I): (R, O)."""
     if not (weight.is_contiguous() or weight.t().is_contiguous()):
         weight = weight.contiguous()  # part of a wider matrix: oneDNN has but a loop for it
     return _onednn(rows, weight, bias)
 
 
 def _onednn(rows: Tensor, weight: Tensor, bias: Optional[Tensor]) -> Tensor:
+    """Return the same, of a weight in oneDNN's order or contiguous either way."""
     # its strides are not read: the numbers of a bias would be those that follow its first one
     bias = None if bias is None else bias.contiguous()
     return _linear(rows, weight, bias, "none", [], "")

@@ -58,6 +58,7 @@ def topk_candidates(log_p: Tensor, sums: Tensor, count: int) -> Tuple[Tensor, Te
 
 
 def _no_nan(scores: Tensor) -> Tensor:
+    """Return the scores, with -inf in place of NaN, in place."""
     return scores.masked_fill_(scores.isnan(), -math.inf)
 
 

@@ -143,7 +143,7 @@ def _fused(
     dropout: float,
     causal: bool,
 ) -> Tensor:
-    """Return torch's own attention.
+    """Return torch's own attention (.., T, d).
 
     In single precision in training on CPUs, where its backward pass in 16 bits is slower.
     """
@@ -168,6 +168,7 @@ class Positions(nn.Module):
         self.register_buffer("table", self._sinusoids(length), persistent=False)
 
     def _sinusoids(self, length: int, device: Optional[str] = None) -> Tensor:
+        """Return the vectors of so many positions, (padding_index + 1 + length, D)."""
         half = self.embed_dim // 2
         # all sines, then all cosines, the slowest at a rate of 1/10000, as in fairseq
         rate = torch.arange(half, device=device) * -(math.log(10000) / max(1, half - 1))
@@ -179,7 +180,10 @@ class Positions(nn.Module):
         return table
 
     def forward(self, tokens: Tensor, only_last: bool = False) -> Tensor:
-        """Tokens (B, T) -> (B, T, D), or (1, 1, D) for the newest position of every row."""
+        """Return the vectors of the positions of tokens (B, T), (B, T, D); zero at padding.
+
+        With ``only_last`` that of the newest position, (1, 1, D), the same for every row.
+        """
         length = tokens.size(1)
         if length + self.padding_index >= self.table.size(0):
             # twice the length: a search, which adds a position per step, builds few tables

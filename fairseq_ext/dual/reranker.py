@@ -108,6 +108,7 @@ class PairScorer:
         read, previous, target = read[order], previous[order], target[order]
 
         def of_target(model: BaseFairseqModel) -> Tensor:
+            """Return log P of the target's tokens (R, S) by one model."""
             output = model(read, lengths, previous)
             log_probs = model.get_normalized_probs(output, log_probs=True)  # (R, S, V)
             return log_probs.gather(2, target.unsqueeze(2)).squeeze(2).float()  # (R, S)
@@ -186,7 +187,10 @@ class DualReranker:
         return [sorted(nbest, key=_descending_score) for nbest in nbest_lists]
 
     def _sources(self, sample: Dict[str, Any], counts: List[int]) -> List[Tensor]:
-        """Return the sentence x of each of the R rows, without padding."""
+        """Return the sentence x of each of the R rows, (S,) without padding.
+
+        counts: candidates of each of the B sentences; their sum is R.
+        """
         tokens = sample["net_input"]["src_tokens"]  # (B, S)
         sentences = [row[row.ne(self.reverse.pad)] for row in tokens]
         return [x for x, count in zip(sentences, counts) for _ in range(count)]

@@ -36,7 +36,7 @@ from .translations import Translations
 BUFFER = 1024
 # searches with other options that are kept ready
 SEARCHES = 8
-ALL_LABELS = 1 << 20
+ALL_LABELS = 1 << 20  # of a text that is classified: more than any model has
 Result = TypeVar("Result")
 
 
@@ -193,6 +193,8 @@ class Model:
             targets: raw texts, as many.
             batch: pairs that are scored together.
             options: ``source_average`` of a model with several sources.
+
+        ValueError for a model of another kind and for sides of unequal length.
         """
         if self.kind in ("classification", "language_model"):
             allowed = "classify" if self.kind == "classification" else "perplexity"
@@ -210,14 +212,20 @@ class Model:
         )
 
     def classify(self, texts: Iterable[str], batch: int = 64) -> List[Classification]:
-        """Return the labels of texts, with the probabilities of all labels."""
+        """Return the labels of texts, with the probabilities of all labels.
+
+        batch: texts that are classified together. ValueError for a model of another kind.
+        """
         if self.kind != "classification":
             raise ValueError(f"classify: the model is for {self.kind}; allowed: {self._allowed()}")
         work = Classifications(self.translator(batch, {"nbest": ALL_LABELS}))
         return self._results(texts, work.of)
 
     def perplexity(self, texts: Iterable[str], batch: int = 64) -> List[Perplexity]:
-        """Return the perplexities of texts by a language model, as fairseq-eval-lm has them."""
+        """Return the perplexities of texts by a language model, as fairseq-eval-lm has them.
+
+        batch: texts that are scored together. ValueError for a model of another kind.
+        """
         if self.kind != "language_model":
             raise ValueError(
                 f"perplexity: the model is for {self.kind}; allowed: {self._allowed()}"

@@ -88,7 +88,7 @@ class Perplexities:
         return encode_words(self.dictionary, text)
 
     def _target(self, tokens: Tensor) -> Tensor:
-        """Return tokens as they are scored: unknown where the model does not write them."""
+        """Return tokens (..) as they are scored: unknown where the model does not write them."""
         return tokens.masked_fill(tokens >= self.written, self.dictionary.unk())
 
     def _sample(self, rows: Sequence[Tensor]) -> Dict[str, Any]:

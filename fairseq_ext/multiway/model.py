@@ -43,7 +43,10 @@ class MultiwayTargetSide(TargetSide):
         cache: Optional[Cache],
         encoder_out: Dict[str, Any],
     ) -> Tuple[Tensor, Optional[Tensor]]:
-        """Return the readout and, where it is needed, the attention over the joined sources."""
+        """Return the readout (R, T, O) and, where it is needed, the attention (R, T, S).
+
+        S counts positions of the joined sources.
+        """
         path = cast(DecoderWithAttention, self.module)
         readout, weights = decode(path.decoder, path.attention, encoded, prev_tokens, cache)
         if not self.need_attention:

@@ -181,7 +181,7 @@ def _start(layer: StackedLayer, projected: Tensor) -> LayerPass:
 
 
 def _masked(inputs: Tensor, mask: Optional[Tensor], t: int) -> Tensor:
-    """Return the inputs of step t behind dropout."""
+    """Return the inputs (B, O_{l-1}) of step t after dropout; mask: (T, B, O_{l-1}) or None."""
     return inputs if mask is None else inputs * mask[t]
 
 
@@ -222,7 +222,7 @@ class _StackGradient:
         ]
 
     def result(self) -> List[Optional[Tensor]]:
-        """Return the gradients of the layers, in the order of the Function's arguments."""
+        """Return the gradients of the layers' tensors, in the order of ``flat`` in ``forward``."""
         # g and h before the first step, W, b, mask, then the recurrence
         flat: List[Optional[Tensor]] = []
         for number, layer in enumerate(self.layers):

@@ -315,7 +315,10 @@ def _decode_step(
     task: str,
     cache: Cache,
 ) -> Tuple[Tensor, Tensor]:
-    """Return the readout and attention of the newest token; fill the cache."""
+    """Return the readout (R, 1, O_L) and attention (R, 1, S) of the newest token.
+
+    The cache, filled here, has the states of the step before; the first step reads the source.
+    """
     units = decoder.units
     if not cache:
         source = decoder.prepare(*encoded, task)

@@ -89,7 +89,7 @@ class RoutedTargetSide(TargetSide):
         cache: Optional[Cache],
         encoder_out: Dict[str, Any],
     ) -> Tuple[Tensor, Optional[Tensor]]:
-        """Return the readout and, where it is needed, the attention."""
+        """Return the readout (R, T, O_L) and, where it is needed, the attention (R, T, S)."""
         readout, weights = super().decode(prev_tokens, encoded, cache, encoder_out)
         if weights is not None:
             # words of the target are aligned with words, and the first source token is none

@@ -143,7 +143,7 @@ class RoutedUnit(nn.Module):
         return blocks[name]
 
     def _stacked(self, name: str, task: Optional[str]) -> Tensor:
-        """Return a parameter of all K blocks, the task's last."""
+        """Return a parameter of all K blocks, (K, ..), the task's last."""
         # the task's block stands last: K - 1 is its number wherever blocks are stacked
         last = getattr(self.task_block(task), name)
         return torch.cat([getattr(self.shared, name), last]) if self.shared_blocks else last

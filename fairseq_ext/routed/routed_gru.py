@@ -234,7 +234,10 @@ class LayerPass:
         return grad_hidden @ self.router_state
 
     def weight_gradients(self) -> Tuple[Optional[Tensor], ...]:
-        """Return the gradient of each field of ``Recurrence``: products over all steps."""
+        """Return the gradient of each field of ``Recurrence``, in its shape and their order.
+
+        They are products over all steps; those of the router are None where there is none.
+        """
         two = 2 * self.units
         pre = self.grad_gates.flatten(1, 2)  # (K, T B, 3H)
         before = self.states[:, :-1]

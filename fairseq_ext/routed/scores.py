@@ -40,14 +40,14 @@ def _percent(part: int, whole: int) -> float:
 
 
 def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> Counts:
-    """Count lines that are right as a whole: {"matched", "total"}."""
+    """Return {"matched": lines that are right as a whole, "total": all lines}."""
     # by symbols: spaces between them do not count
     pairs = [(a.split(), b.split()) for a, b in _both(hypotheses, references)]
     return {"matched": sum(a == b for a, b in pairs), "total": len(pairs)}
 
 
 def token_accuracy(hypotheses: Sequence[str], references: Sequence[str]) -> Counts:
-    """Count symbols that are right at their position: {"matched", "total"}.
+    """Return {"matched": symbols that are right at their position, "total": all symbols}.
 
     The total is that of the longer line, so that missing and additional symbols count as wrong.
     """
@@ -60,7 +60,7 @@ def token_accuracy(hypotheses: Sequence[str], references: Sequence[str]) -> Coun
 
 
 def ner_f1(hypotheses: Sequence[str], references: Sequence[str]) -> Counts:
-    """Count entities of the same type, beginning and end, as the CoNLL evaluation does.
+    """Return how many entities have the same type, beginning and end, as CoNLL's evaluation does.
 
     {"matched", "predicted", "gold", "wrong_length": lines with more or fewer tags than the
     reference}. A symbol in a hypothesis that is no tag counts as O; one in a reference raises
@@ -92,7 +92,7 @@ def _tag(symbol: str) -> str:
 
 
 def constituents(tree: trees.Phrase) -> Counter:
-    """Count each (label, start, end) of a tree; leaves have numbers from 0."""
+    """Return {(label, start, end): how often it is in a tree}; leaves have numbers from 0."""
     counts: Counter = Counter()
 
     def end(phrase: trees.Phrase, start: int) -> int:
@@ -107,7 +107,7 @@ def constituents(tree: trees.Phrase) -> Counter:
 
 
 def bracket_f1(hypotheses: Sequence[str], references: Sequence[str]) -> Counts:
-    """Count phrases of the same label, first and last leaf: labelled bracketing (Parseval).
+    """Return how many phrases have the same label, first and last leaf (Parseval).
 
     {"matched", "predicted", "gold", "ill_formed": hypotheses that are no trees, "wrong_length":
     trees with more or fewer leaves than the reference}. An ill-formed hypothesis predicts nothing.
@@ -153,8 +153,9 @@ def triples(top: graphs.Node) -> "Counter[Triple]":
 
 
 def triple_f1(hypotheses: Sequence[str], references: Sequence[str]) -> Counts:
-    """Count relations of linearised graphs with the concepts at their ends, and the top concepts.
+    """Return how many relations of linearised graphs, and top concepts, are the same.
 
+    A relation is compared with the concepts at its ends. The result is
     {"matched", "predicted", "gold", "ill_formed": hypotheses that are no graphs}. An ill-formed
     hypothesis predicts nothing; a reference that is no graph raises ``Malformed``.
 

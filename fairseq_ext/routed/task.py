@@ -147,7 +147,7 @@ class RoutedMtlTask(StreamsTask):
     # ---------------------------------------------------------------- task tokens
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
-        """Build the model; the source dictionaries get the task tokens before.
+        """Return the model; the source dictionaries get the task tokens before.
 
         Raises ValueError for --well-formed-targets in a training that searches nothing.
         """

@@ -151,7 +151,7 @@ class Constraint:
         return self.begin(words.repeat_interleave(beam))  # (R,)
 
     def due(self, words: Tensor) -> Tensor:
-        """Return how many symbols a target has at least; ``words`` of its source."""
+        """Return how many symbols a target has at least (B,); ``words`` (B,) of its source."""
         raise NotImplementedError
 
     def begin(self, words: Tensor) -> ConstraintState:

@@ -72,7 +72,7 @@ class PairReducer:
 
     @contextlib.contextmanager
     def step(self) -> Iterator[None]:
-        """Around the forward and backward passes of an update."""
+        """Surround the forward and backward passes of an update."""
         if self._complete:
             self._forget_others()
         try:
@@ -121,7 +121,9 @@ class PairReducer:
             all_reduce_mean(gradients, self.workers, self.groups[ranks])
 
     def clip_grad_norm(self, max_norm: float) -> Tensor:
-        """Clip by the norm of the whole model's gradient; each worker adds what is its part.
+        """Clip by the norm of the whole model's gradient, and return that norm, a scalar.
+
+        Each worker adds its part.
 
         The gradient of a parameter that n workers share counts 1/n on each of them.
         """

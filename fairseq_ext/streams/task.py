@@ -148,7 +148,7 @@ class StreamsTask(Loading):
     # ---------------------------------------------------------------- model
 
     def build_model(self, cfg: Any, from_checkpoint: bool = False) -> BaseFairseqModel:
-        """Build the model for the pairs of the run or, from a checkpoint, of the checkpoint."""
+        """Return the model for the pairs of the run or, from a checkpoint, of the checkpoint."""
         self.from_checkpoint = from_checkpoint
         stored = self._pairs_of_checkpoint(cfg) if from_checkpoint else []
         if stored:

@@ -56,7 +56,7 @@ def stabilising_norm(states: Tensor) -> Tensor:
 
 
 def _precise(states: Tensor) -> Tensor:
-    """Return the states in single precision or better: squares of halves overflow."""
+    """Return states (B, T, D) in single precision or better: squares of halves overflow."""
     return states.to(torch.promote_types(states.dtype, torch.float32))
 
 

@@ -90,6 +90,7 @@ class LabelSearch:
         previous = torch.full_like(tokens[:, :1], self.end)  # (B, 1)
 
         def of_labels(model: BaseFairseqModel) -> Tensor:
+            """Return log P of the labels (B, L) by one model."""
             output = model(tokens, lengths, previous)
             log_probs = model.get_normalized_probs(output, log_probs=True)[:, 0]  # (B, N)
             return log_probs[:, self.first : self.first + self.count].float()

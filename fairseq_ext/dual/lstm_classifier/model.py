@@ -110,7 +110,7 @@ class LabelComponent(nn.Module):
         return (scores if cache is None else scores[:, -1:]), None
 
     def logits(self, scores: Tensor) -> Tensor:
-        """Return the scores, which ``decode`` has computed."""
+        """Return the scores (R, T, N) as they are: ``decode`` has computed them."""
         return scores
 
 

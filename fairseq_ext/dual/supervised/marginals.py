@@ -145,7 +145,7 @@ class LabelFrequencies(nn.Module):
     def get_normalized_probs(
         self, output: Tensor, _log_probs: bool, _sample: Optional[Dict[str, Tensor]] = None
     ) -> Tensor:
-        """Return the output, which is log P already."""
+        """Return the output (B, T, N), which is log P already."""
         return output
 
 

@@ -206,6 +206,7 @@ class LabelGenerator:
             raise ValueError("--score-reference: the texts have no labels; allowed: without it")
 
         def of_labels(model: BaseFairseqModel) -> Tensor:
+            """Return log P of the labels (B, L) by one model."""
             return model.get_normalized_probs(model(**sample["net_input"]), log_probs=True)
 
         log_probs = mean_log_probs(models, of_labels)  # (B, L)

@@ -159,10 +159,12 @@ def scores_of(metric: Scorer, sums: np.ndarray) -> np.ndarray:
 def resample(sentences: int, number: int = TESTS["bootstrap"]) -> np.ndarray:
     """Return (R, N) bootstrap resamples of N sentences, the counts of each; always the same.
 
+    The generator is NumPy's with sacrebleu's seed, so that the results of one run of each system
+    are those of sacrebleu.
+
     Args:
         sentences: N.
-        number: R. The generator is NumPy's with sacrebleu's seed, so that the results of one run
-            of each system are those of sacrebleu.
+        number: R.
     """
     # (R, N) sentences, with repetition
     drawn = np.random.default_rng(RANDOM_SEED).choice(sentences, size=(number, sentences))

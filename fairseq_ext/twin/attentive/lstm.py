@@ -175,7 +175,7 @@ class _AttentionPass:
         self.grad_before = F.conv_transpose1d(grad, self.filters, padding=width // 2).squeeze(1)
 
     def gradients(self) -> Tuple[Optional[Tensor], ...]:
-        """Return those of keys and energy, and of the fields of ``Location``."""
+        """Return those of keys (B, S, A) and energy (A,), and of the fields of ``Location``."""
         grad_keys, grad_energy = self.attention.gradients()
         if not self.location:
             return grad_keys, grad_energy

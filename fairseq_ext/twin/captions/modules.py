@@ -113,9 +113,10 @@ class PlainDecoder(RetainsDropout, nn.Module):
         cache: Optional[Cache] = None,
         need_weights: bool = False,
     ) -> Tuple[Tensor, None]:
-        """Return what enters the softmax after each of ``prev_tokens``; there is no attention.
+        """Return h (R, T, H), which enters the softmax after each of ``prev_tokens`` (R, T).
 
-        As in ``AttentiveDecoder``.
+        With a cache of the newest token alone, (R, 1, H). The arguments are those of
+        ``AttentiveDecoder.decode``; in place of an attention None is returned.
         """
         if cache is None:
             return self.unroll(prev_tokens, annotations, padding)[0], None

@@ -150,7 +150,7 @@ class SpeechDecoder(AttentiveDecoder):
         self.readout_context = linear(context_size, size.readout_size, bias=False)  # W_z
 
     def initial(self, annotations: Tensor, padding: Tensor) -> Tuple[Tensor, Tensor]:
-        """Return h_0 and m_0, zero."""
+        """Return h_0 and m_0 (B, H), which are zero."""
         zeros = annotations.new_zeros(padding.size(0), self.hidden_size)
         return zeros, zeros
 

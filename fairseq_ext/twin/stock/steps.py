@@ -98,9 +98,11 @@ def position_steps(vectors: Tensor) -> Tuple[Map, Map]:
 
     # each is the other's derivative: d (x . v) / dx = v, and d (sum a v) / da = v
     def compare(x: Tensor) -> Tensor:
+        """Return x . vectors_s (B, S)."""
         return by_position(x, fixed)
 
     def mix(weights: Tensor) -> Tensor:
+        """Return sum_s a_s vectors_s (B, C)."""
         return torch.bmm(weights.unsqueeze(1), fixed).squeeze(1)
 
     return (
@@ -137,7 +139,7 @@ class _LSTMCell(torch.autograd.Function):
 
 
 def lstm_cell_step(gates: Tensor, memory: Tensor) -> Tuple[Tensor, Tensor]:
-    """Return what ``common.lstm.lstm_cell`` does, as one node of autograd's graph.
+    """Return h' and m' (B, H) as ``common.lstm.lstm_cell`` does, by one node of autograd's graph.
 
     The values are those of ``lstm_cell`` but for the last bits.
     """
