@@ -94,6 +94,17 @@ def test_every_module_and_test_that_a_card_names_has_a_link(system):
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
+def test_names_of_a_card_stand_in_their_files(system):
+    card = (PACKAGE / system / "README.md").read_text(encoding="utf-8")
+    for file, name in re.findall(r"`([\w/]+\.py): (?:\w+\.)*(\w+)[^`]*`", card):
+        folders = (PACKAGE / system, PACKAGE)
+        candidates = [folder / file for folder in folders if (folder / file).is_file()]
+        for path in candidates[:1]:
+            text = path.read_text(encoding="utf-8")
+            assert re.search(rf"\b{name}\b", text), f"{file}: no {name}"
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
 def test_code_of_a_card_stands_in_the_file_that_it_names(system):
     card = (PACKAGE / system / "README.md").read_text(encoding="utf-8")
     excerpts = re.findall(r"<!-- code: (\S+) -->\n```python\n(.*?)```", card, flags=re.DOTALL)
