@@ -98,7 +98,7 @@ def test_errors_name_the_argument(trained, packed, capsys):
     words = typed(trained, packed)
     for arguments, message in [
         (words, "exists; give another name"),
-        (["pack", "no.pt", "bin", "--output", "x"], "CHECKPOINT no.pt is not a file"),
+        (["pack", "no.pt", "bin", "--output", "x"], "CHECKPOINT no.pt: there is no such"),
         ([*words, "--subwords", "xx="], "--subwords 'xx='"),
         ([*words, "--force", "--subwords", "no.model"], "there is no file no.model"),
         ([*words, "--scores", "no.md"], "--scores no.md is not a file"),

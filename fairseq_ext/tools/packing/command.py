@@ -6,9 +6,9 @@ and a model card; `fairseq_ext.load(FOLDER)` needs nothing else. It is written w
 
 from argparse import ArgumentParser, Namespace
 from pathlib import Path
-from typing import Dict, List, Optional, Union
+from typing import Dict, Optional, Union
 
-from .. import UsageError
+from .. import UsageError, model_paths
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -75,8 +75,7 @@ def subwords_of(text: Optional[str]) -> Union[None, str, Dict[str, str]]:
 
 def pack_model(args: Namespace) -> int:
     """Write the packed folder; print its name and the lines that use it."""
-    is_one = Path(args.checkpoint).is_file()  # its name may hold a colon
-    paths: List[str] = [args.checkpoint] if is_one else args.checkpoint.split(":")
+    paths = model_paths("CHECKPOINT", args.checkpoint)
     for path in paths:
         if not Path(path).is_file():
             raise UsageError(f"CHECKPOINT {path} is not a file")
