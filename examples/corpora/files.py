@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Iterable, Iterator, Sequence, TextIO, Union
 
 from fairseq_ext.compat import text_lines
-from fairseq_ext.tools import UsageError, atomic_path, make_folder
+from fairseq_ext.tools import UsageError, atomic_path, make_folder, open_text
 
 File = Union[str, Path]
 # Soft hyphens, zero-width blanks and joiners, marks of the direction, byte order marks: copies of a
@@ -99,10 +99,10 @@ def check_outputs(
 
 @contextlib.contextmanager
 def written(path: File) -> Iterator[TextIO]:
-    """Open a text file to write that takes the name `path` only when all went well."""
+    """Open a text file to write, packed for .gz, that is `path` only when all went well."""
     make_folder(Path(path).parent)
     with atomic_path(path) as temporary:
-        with open(temporary, "w", encoding="utf-8", newline="\n") as stream:
+        with open_text(temporary) as stream:
             yield stream
 
 

@@ -12,6 +12,7 @@ import codecs
 import gzip
 import lzma
 import os
+import re
 import struct
 import tarfile
 import zipfile
@@ -19,6 +20,7 @@ import zlib
 from typing import Iterable, Iterator
 
 BYTE_ORDER_MARK = "\ufeff"
+LINE_BREAKS = re.compile("[\r\n]+")
 # What reading a file or an archive raises that is missing, damaged or not supported. RuntimeError
 # is of an encrypted .zip, and NotImplementedError, which is one, of another compression.
 UNREADABLE = (
@@ -36,6 +38,11 @@ UNREADABLE = (
 
 class UnreadableText(ValueError):
     """A text is missing, damaged or not UTF-8; the message names file and line."""
+
+
+def without_line_breaks(text: str) -> str:
+    """Return a text that is a line of a file: a blank stands where it would end one."""
+    return LINE_BREAKS.sub(" ", text)
 
 
 def decoded(

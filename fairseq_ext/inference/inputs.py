@@ -13,13 +13,13 @@ from fairseq.tasks import FairseqTask
 from torch import Tensor
 
 from ..compat.generation.line_translator import without_symbols
-from ..compat.text_lines import BYTE_ORDER_MARK
+from ..compat.text_lines import BYTE_ORDER_MARK, LINE_BREAKS
 from ..multiway.task import SEPARATOR
 from ..twin.captions.dataset import read_features
 from .recordings import features_of
 
 SURROGATES = re.compile("[\ud800-\udfff]")  # bytes that were not UTF-8
-LINE_BREAKS = re.compile("[\r\n]+")  # what ends the lines that fairseq's commands read
+EMPTY = "an empty text"
 TEXTS = ("translation", "classification", "language_model")
 
 
@@ -39,7 +39,7 @@ def with_words(entry: Input, sources: int) -> Input:
     texts = entry.line.split(SEPARATOR) if sources > 1 else [entry.line]
     if any(text.strip() for text in texts):
         return entry
-    return entry._replace(error="an empty text")
+    return entry._replace(error=EMPTY)
 
 
 def check_several(name: str, values: Any) -> None:

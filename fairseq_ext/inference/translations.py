@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..compat.generation.line_translator import Answer, Line, LineTranslator
 from .extras import dual_terms, teacher_forced_extras
-from .inputs import Input, with_words
+from .inputs import EMPTY, Input, with_words
 from .results import Hypothesis, Translation
 from .teacher_forcing import align_whole_targets, aligns_whole_targets
 
@@ -38,7 +38,8 @@ class Translations:
         if self.model.kind == "translation":
             inputs = [with_words(entry, len(self.model.sources)) for entry in inputs]
         lines = [Line(n, entry.line) for n, entry in enumerate(inputs) if entry.error is None]
-        answers = {answer.line.number: answer for answer in self.translator.answers(lines)}
+        translated = self.translator.answers(lines)
+        answers = {answer.line.number: self._with_words(answer) for answer in translated}
         more: Dict[int, List[Dict[str, Any]]] = {}
         done = [answer for answer in answers.values() if answer.error is None]
         if self.attention and aligns_whole_targets(self.translator):
@@ -55,6 +56,13 @@ class Translations:
             else:
                 results.append(self._translation(entry.original, answer, more.get(number)))
         return results
+
+    def _with_words(self, answer: Answer) -> Answer:
+        """Return an answer; an error for a text that its sub-word model leaves nothing of."""
+        is_empty = answer.source is not None and not answer.source.words
+        if is_empty and self.model.kind == "translation":
+            return Answer(answer.line, EMPTY)
+        return answer
 
     def _translation(
         self, original: Any, answer: Answer, more: Optional[List[Dict[str, Any]]]

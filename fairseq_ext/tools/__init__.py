@@ -8,10 +8,24 @@ Importing this module or commands.py imports neither torch nor fairseq.
 
 import argparse
 import contextlib
+import gzip
+import io
 import os
 import secrets
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, TypeVar, Union
+from typing import (
+    Any,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    TextIO,
+    TypeVar,
+    Union,
+)
 
 from ..compat.atomic_files import (
     flush,
@@ -128,6 +142,20 @@ def atomic_path(output: Union[str, Path], flushes: bool = True) -> Iterator[Path
         os.replace(partial, path)
 
 
+@contextlib.contextmanager
+def open_text(path: Union[str, Path]) -> Iterator[TextIO]:
+    """Open a text file (UTF-8) to write; packed where its name ends in .gz, as it is read.
+
+    The same text makes the same bytes: a packed file holds neither its name nor the time.
+    """
+    with contextlib.ExitStack() as stack:
+        stream: Any = stack.enter_context(open(path, "wb"))
+        if str(path).endswith(".gz"):
+            packed = gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0)
+            stream = stack.enter_context(packed)
+        yield stack.enter_context(io.TextIOWrapper(stream, encoding="utf-8", newline="\n"))
+
+
 def write_texts(texts: Mapping[PathName, Iterable[str]]) -> None:
     """Write {file: its lines, each with its end}, all files or none, as `atomic_path` does.
 
@@ -137,7 +165,7 @@ def write_texts(texts: Mapping[PathName, Iterable[str]]) -> None:
         partials = {path: stack.enter_context(atomic_path(path)) for path in texts}
         for path, partial in partials.items():
             with names_output(str(path), str(partial)):
-                with open(partial, "w", encoding="utf-8", newline="\n") as stream:
+                with open_text(partial) as stream:
                     stream.writelines(texts[path])
                 flush(str(partial))  # each is on the disk before the first gets its name
         with signals_wait():  # the files belong together: line N of the sides of a corpus

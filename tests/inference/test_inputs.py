@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from common.pieces import learn_pieces
 
 import fairseq_ext
 from fairseq_ext.inference.inputs import Inputs
@@ -113,6 +114,24 @@ def test_an_empty_text_has_no_translation(data, checkpoint_of):
     several = fairseq_ext.load(several_sources, data["three"], "xx+zz-yy")
     both, neither = several.translate([("an1", ""), ("", " ")])
     assert (both.error, neither.error) == (None, "an empty text")
+
+
+def test_a_text_of_which_no_piece_is_left_has_no_translation(
+    toy_corpus, data, checkpoint_of, tmp_path
+):
+    """sentencepiece drops invisible characters; a task may encode lines without the coders."""
+    pieces = learn_pieces(toy_corpus.text / "train.xx", tmp_path / "xx")
+    model = fairseq_ext.load(checkpoint_of("transformer"), data["two"], subwords=pieces)
+    texts = ["an1", "\u200b", "\u2581", " \u200b \u2581"]
+    first, *nothing = model.translate(texts, max_len_b=4, nbest=2)
+    assert first.error is None and first.text
+    assert {(result.text, result.error) for result in nothing} == {("", "an empty text")}
+    assert [result.source for result in nothing] == texts[1:]
+
+    model = fairseq_ext.load(checkpoint_of("transformer"), data["two"])
+    tokens = model.task.source_dictionary.encode_line("an1 av2", add_if_not_exist=False).long()
+    model.task.get_interactive_tokens_and_lengths = lambda lines, encode: ([tokens], [3])
+    assert model.translate(["an1"], max_len_b=4)[0].error is None
 
 
 def test_a_result_is_shown_without_its_arrays(data, checkpoint_of):

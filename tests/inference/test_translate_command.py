@@ -3,7 +3,9 @@
 import gzip
 import inspect
 import io
+import os
 import sys
+import threading
 
 import pytest
 from options.systems import SYSTEMS
@@ -78,6 +80,29 @@ def test_a_gz_file_in_blocks(typed, expected, tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().out.split("\n") == [*expected(), ""]
 
 
+def test_a_pipe_becomes_a_gz_file(typed, expected, tmp_path, capsys):
+    """What a name promises is what the file holds; the same text makes the same bytes."""
+    texts = []
+    for name in ("first.gz", "second.gz"):
+        pipe, output = tmp_path / f"{name}.pipe", tmp_path / name
+        os.mkfifo(pipe)
+        content = "\n".join(LINES).encode()
+        writer = threading.Thread(target=pipe.write_bytes, args=(content,))
+        writer.start()
+        assert typed("--input", pipe, "--output", output) == 0
+        writer.join()
+        texts.append(output.read_bytes())
+    assert gzip.decompress(texts[0]).decode().split("\n") == [*expected(), ""]
+    assert texts[0] == texts[1]
+
+
+def test_a_dash_is_the_standard_output(typed, expected, source, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert typed("--input", source, "--output", "-") == 0
+    assert capsys.readouterr().out.split("\n") == [*expected(), ""]
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
 def test_several_sources(data, checkpoint_of, tmp_path, capsys):
     checkpoint = checkpoint_of("multiway_gru", "--lang-pairs", "xx-yy,zz-yy")
     first, second = tmp_path / "xx", tmp_path / "zz"
@@ -113,6 +138,7 @@ def test_every_argument_of_translate_has_its_place():
     "words, message",
     [
         (["--input", "nowhere"], "--input nowhere: there is no such file"),
+        (["--input", "."], "--input .: there is no such file"),
         (["--input", "-", "-"], "the standard input twice"),
         (["--search", "beam=3"], "--search beam=3: allowed: --beam"),
         (["--search", "batch=3"], "--search batch=3: allowed: --batch"),

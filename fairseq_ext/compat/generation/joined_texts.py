@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ContextManager
 from ..context_values import holding
 from ..patch_registry import PatchedModule, patch
 from ..surrounded_calls import call_after, call_within
+from ..text_lines import without_line_breaks
 
 if TYPE_CHECKING:
     from fairseq.dataclass.configs import FairseqConfig
@@ -22,6 +23,8 @@ joining_symbol: ContextVar[str | None] = ContextVar("joining_symbol", default=No
 # joins them before it replaces unknown words, whose number counts sub-words
 source_in_pieces: ContextVar[str | None] = ContextVar("source_in_pieces", default=None)
 
+# whether texts are printed as lines, as fairseq-generate does
+prints_lines: ContextVar[bool] = ContextVar("prints_lines", default=False)
 
 OTHER_WHITE_SPACE = re.compile(r"[^\S ]")
 # what a sentencepiece model with byte_fallback writes for a character that is none of its pieces
@@ -32,6 +35,13 @@ BLANKS_ALONE = {
     "fastbpe": "fastBPE",
     "subword_nmt_bpe": "SubwordNMTBPE",
     "characters": "Characters",
+}
+# encoders that spell any byte, that of a line break too
+BYTE_CODERS = {
+    "gpt2_bpe": "GPT2BPE",
+    "hf_byte_bpe": "HuggingFaceByteLevelBPE",
+    "bytes": "Bytes",
+    "byte_bpe": "ByteBPE",
 }
 
 
@@ -169,6 +179,37 @@ def bytes_are_not_normalised(module: PatchedModule) -> None:
             )
 
     call_after(module.ByteBPE, "__init__", warn)
+
+
+@patch(
+    "fairseq_cli.generate",
+    because="fairseq 0.12.2: translations with a line break, which --bpe gpt2, hf_byte_bpe, bytes "
+    "and byte_bpe may spell, are printed in several lines: what follows it is in no D- line",
+)
+def translations_are_printed_in_lines(module: PatchedModule) -> None:
+    """Tell the sub-word models that texts are printed."""
+
+    def tell(*args: Any, **options: Any) -> ContextManager[None]:
+        return holding(prints_lines, True)
+
+    call_within(module, "_main", tell)
+
+
+@patch(
+    *(f"fairseq.data.encoders.{name}" for name in BYTE_CODERS), because="fairseq 0.12.2, as before"
+)
+def printed_texts_are_lines(module: PatchedModule) -> None:
+    """Give texts that are printed a blank in place of a line break."""
+    coder = getattr(module, BYTE_CODERS[module.__name__.rpartition(".")[2]])
+    stock = coder.decode
+
+    @functools.wraps(stock)
+    def decode(*args: Any, **options: Any) -> str:
+        text = str(stock(*args, **options))
+        return without_line_breaks(text) if prints_lines.get() else text
+
+    is_static = isinstance(vars(coder)["decode"], staticmethod)
+    coder.decode = staticmethod(decode) if is_static else decode
 
 
 @patch(

@@ -17,6 +17,7 @@ from fairseq.tasks import FairseqTask
 from fairseq.token_generation_constraints import pack_constraints, unpack_constraints
 from fairseq_cli.generate import get_symbols_to_strip_from_output
 
+from ..text_lines import without_line_breaks
 from .unknown_words import text_with_unknown_replaced
 
 if TYPE_CHECKING:
@@ -146,23 +147,23 @@ class LineTranslator:
         return without_symbols(text, self.source_dictionary or self.target_dictionary)
 
     def decode(self, text: str) -> str:
-        """Return the text of sub-words."""
+        """Return the text of sub-words, in one line: byte-level ones may spell a line break."""
         for coder in (self.coders.bpe, self.coders.tokenizer):
             text = text if coder is None else coder.decode(text)
-        return text
+        return without_line_breaks(text)
 
     def source(self, line: Line) -> EncodedLine:
         """Return the encoded line; ValueError, with the reason, where it cannot be translated."""
-        words: list[str] = []
+        texts: list[str] = []
 
         def encode(text: str, **coders: Any) -> str:
-            encoded = self.encode(text, **coders)
-            words.extend(encoded.split())
-            return encoded
+            texts.append(self.encode(text, **coders))
+            return texts[-1]
 
         # The task calls `encode` for each part of the line, in order: for a task of several
         # sources, the words of all of them are those that the alignment counts.
         tokens, lengths = self.task.get_interactive_tokens_and_lengths([line.text], encode)
+        words = " ".join(texts or [line.text]).split()  # a task of a plugin may not ask for it
         source = EncodedLine(line, tokens[0], lengths[0], tuple(words))
         dataset = self.dataset([source])  # ValueError for a line that is none of the task's
         self._check_size(dataset)

@@ -15,14 +15,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Iterator, Sequence
 
 from ...compat.text_lines import decoded, lines_of
-from .. import AddValues, UsageError, atomic_path, check_apart, check_new, model_paths
+from .. import (
+    AddValues,
+    UsageError,
+    atomic_path,
+    check_apart,
+    check_new,
+    model_paths,
+    open_text,
+)
 from ..packing.command import subwords_of
 
 if TYPE_CHECKING:
     from ...inference.model import Model
 
 BLOCK = 1024  # lines that are read, sorted by length and translated before the next
-STANDARD_INPUT = "-"
+STANDARD = "-"  # the standard input, or the standard output
 # arguments of Model.translate that are not for --search, and why
 NAMED = {
     "beam": "allowed: --beam",
@@ -53,12 +61,13 @@ def add_arguments(parser: ArgumentParser) -> None:
         "--input",
         nargs="+",
         action=AddValues,
-        default=[STANDARD_INPUT],
+        default=[STANDARD],
         metavar="FILE",
         help="plain text (UTF-8, maybe packed as .gz), a sentence in each line; as many files as "
         "the direction has sources (default: -, the standard input)",
     )
-    add("--output", metavar="FILE", help="file to write (default: the standard output)")
+    add("--output", default=STANDARD, metavar="FILE",
+        help="file to write; .gz packs it (default: -, the standard output)")  # fmt: skip
     add("--force", action="store_true", help="replace --output if it exists")
     add("--beam", type=int, default=5, metavar="N", help="beam of the search (default: 5)")
     add(
@@ -125,12 +134,12 @@ def load_model(args: Namespace) -> Model:
 
 def shown_name(name: str) -> str:
     """Return the name of an input, for messages."""
-    return "the standard input" if name == STANDARD_INPUT else name
+    return "the standard input" if name == STANDARD else name
 
 
 def read_lines(name: str) -> Iterator[str]:
     """Return the lines of a file, or of the standard input."""
-    if name == STANDARD_INPUT:
+    if name == STANDARD:
         return decoded(sys.stdin.buffer, shown_name(name))
     return lines_of(name)
 
@@ -138,9 +147,10 @@ def read_lines(name: str) -> Iterator[str]:
 def check_inputs(names: Sequence[str]) -> None:
     """Raise UsageError for an input that is no file, before the model is loaded."""
     for name in names:
-        if name != STANDARD_INPUT and not Path(name).is_file():
+        # a pipe is read as well
+        if name != STANDARD and (not Path(name).exists() or Path(name).is_dir()):
             raise UsageError(f"--input {name}: there is no such file")
-    if names.count(STANDARD_INPUT) > 1:
+    if names.count(STANDARD) > 1:
         raise UsageError("--input: the standard input twice; allowed: once")
 
 
@@ -172,9 +182,9 @@ def aligned_lines(names: Sequence[str]) -> Iterator[tuple[str, ...]]:
 
 
 @contextlib.contextmanager
-def destination(output: str | None) -> Iterator[Callable[[str], object]]:
+def destination(output: str) -> Iterator[Callable[[str], object]]:
     """Yield what writes to the output: to a file that appears when all is done, or at once."""
-    if output is None:
+    if output == STANDARD:
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
 
         def write(text: str) -> None:
@@ -183,7 +193,7 @@ def destination(output: str | None) -> Iterator[Callable[[str], object]]:
 
         yield write
         return
-    with atomic_path(output) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
+    with atomic_path(output) as partial, open_text(partial) as file:
         yield file.write
 
 
@@ -194,7 +204,7 @@ def write_translations(
     from tqdm import tqdm
 
     options = search_options(args.search)
-    is_typed = args.input == [STANDARD_INPUT] and sys.stdin.isatty()
+    is_typed = args.input == [STANDARD] and sys.stdin.isatty()
     if is_typed:
         print(f"{model}: a sentence in each line; Ctrl-D ends", file=sys.stderr)
     numbered = enumerate(sentences, start=1)
@@ -222,9 +232,9 @@ def translate_text(args: Namespace) -> int:
     """Write the translations of the lines of the input."""
     search_options(args.search)
     check_inputs(args.input)
-    if args.output is not None:
+    if args.output != STANDARD:
         check_new(args.output, args.force)
-        check_apart(args.output, [name for name in args.input if name != STANDARD_INPUT])
+        check_apart(args.output, [name for name in args.input if name != STANDARD])
     model = load_model(args)
     sentences = sentences_of(args.input, model)
     try:

@@ -1,18 +1,27 @@
 """Sub-words are joined once, of references as of translations, and words are kept apart."""
 
 import io
+from types import SimpleNamespace
 
 import pytest
+from common import inprocess
 from common.words import numbered_words
 from fairseq.data import LanguagePairDataset, data_utils, indexed_dataset
 from fairseq.data.encoders.byte_bpe import ByteBPE, ByteBpeConfig, byte_encode
+from fairseq.data.encoders.bytes import Bytes
 from fairseq.data.encoders.characters import Characters
 from fairseq.data.encoders.fastbpe import fastBPE
+from fairseq.data.encoders.gpt2_bpe import GPT2BPE
+from fairseq.data.encoders.gpt2_bpe_utils import Encoder, bytes_to_unicode
 from fairseq.data.encoders.sentencepiece_bpe import SentencepieceBPE, SentencepieceConfig
 from fairseq.data.encoders.subword_nmt_bpe import SubwordNMTBPE
+from fairseq_cli import preprocess
+from inference.stock import ONE_LAYER
+from options.systems import SMOOTHED, flat
 
 from fairseq_ext.compat.context_values import holding
-from fairseq_ext.compat.generation.joined_texts import joining_symbol
+from fairseq_ext.compat.generation.joined_texts import joining_symbol, prints_lines
+from fairseq_ext.compat.generation.line_translator import Coders, LineTranslator
 
 PIECES = "\u2581ein \u2581Hu nd"
 WHITE_SPACE = "\t\f\r\x1c\x85\xa0\u2003\u2028\u202f\u3000"
@@ -99,6 +108,44 @@ def test_characters_in_bytes_are_characters(coder_of):
 )
 def test_odd_bytes_are_no_other_lines(pieces, text):
     assert data_utils.post_process(pieces, "sentencepiece") == text
+
+
+def byte_coders():
+    """fairseq's coders of bytes; the pieces of each are those of "a", a line break and "b"."""
+    gpt2 = GPT2BPE.__new__(GPT2BPE)  # without files
+    gpt2.bpe = Encoder(dict(zip(bytes_to_unicode().values(), range(256))), [])
+    return [(Bytes(), "a \u010a b"), (ByteBPE, "a \u010a b"), (gpt2, "64 198 65")]
+
+
+def test_translations_with_a_line_break_are_one_line():
+    """In Python, a text of several lines remains one."""
+    for coder, pieces in byte_coders():
+        assert coder.decode(pieces) == "a\nb"
+        with holding(prints_lines, True):
+            assert coder.decode(pieces) == "a b"
+        # as fairseq-interactive, fairseq-ext translate and serve have it
+        translator = SimpleNamespace(coders=Coders(None, coder))
+        assert LineTranslator.decode(translator, pieces) == "a b"
+
+
+def test_generate_prints_a_translation_with_a_line_break_in_one_line(tmp_path):
+    (tmp_path / "text.xx").write_text("a b\n" * 8)
+    (tmp_path / "text.yy").write_text("a \u010a b\n" * 8, encoding="utf-8")
+    text, data, run = (str(tmp_path / name) for name in ("text", "data", "run"))
+    words = ["-s", "xx", "-t", "yy", "--destdir", data]
+    words += [word for name in ("train", "valid", "test") for word in (f"--{name}pref", text)]
+    preprocess.main(preprocess.options.get_preprocessing_parser().parse_args(words))
+    inprocess.train(
+        *(data, "--task", "translation", "--arch", "transformer", *flat(ONE_LAYER).split()),
+        *(*SMOOTHED.split(), "--max-update", 1, "--batch-size", 8, "--disable-validation"),
+        *("--save-dir", run),
+    )
+    path = f"{run}/checkpoint_last.pt"
+    words = ["--task", "translation", "--path", path, "--bpe", "bytes", "--prefix-size", 3]
+    output = inprocess.generate(data, *words, "--beam", 1, "--max-len-b", 4)
+    texts = [line.split("\t")[-1] for line in output.split("\n") if line.startswith("D-")]
+    assert len(texts) == 8 and all(text.startswith("a b") for text in texts)
+    assert "T-0\ta b" in output.split("\n")
 
 
 @pytest.mark.parametrize(
