@@ -15,6 +15,7 @@ from fairseq_ext.tools import UsageError
 
 from .files import check_outputs, find, lines_of, write_lines
 from .parallel import SPLITS
+from .tab_separated import raw_lines
 
 # (text, label)
 Texts = list[tuple[str, str]]
@@ -63,8 +64,10 @@ def read_tab(train_path: Path, test_path: Path) -> dict[str, Texts]:
     splits: dict[str, Texts] = {}
     for split, path in (("train", train_path), ("test", test_path)):
         splits[split] = []
-        for number, line in enumerate(lines_of(path), start=1):
+        for number, line in enumerate(raw_lines(path), start=1):
+            # with its white space: a line that begins with a tab has no label
             label, _, text = line.partition("\t")  # a label alone is that of an empty text
+            label = label.strip()
             if not label or " " in label:
                 raise UsageError(f"{path}, line {number}: not LABEL TAB TEXT: {line[:60]!r}")
             splits[split].append((lower(text), label))

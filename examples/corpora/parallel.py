@@ -23,8 +23,8 @@ from .files import (
 )
 
 SPLITS = ("train", "valid", "test")
-# {lines of a training pair that is in another set too: (its number, the set)}
-Seen = dict[tuple[str, ...], tuple[int, str]]
+# {lines of a training pair that is in other sets too: (its number, the sets)}
+Seen = dict[tuple[str, ...], tuple[int, set[str]]]
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -71,14 +71,15 @@ def copy(paths: list[Path], outputs: list[Path], is_training: bool, last: object
 
 
 def seen(train: list[Path], scored: dict[str, list[Path]], last: object) -> Seen:
-    """Return the training pairs, all their lines, that are in a set to be scored too.
+    """Return the training pairs, all their lines, that are in sets to be scored too.
 
     train: files of the training text. scored: {set: its files}. last: training lines to read.
     """
-    sets: dict[tuple[str, ...], str] = {}
+    sets: dict[tuple[str, ...], set[str]] = {}
     for split, paths in scored.items():
-        keys = (key(lines) for lines in aligned(*paths))
-        sets.update({lines: split for lines in keys if all(lines)})
+        for lines in map(key, aligned(*paths)):
+            if all(lines):
+                sets.setdefault(lines, set()).add(split)
     shared: Seen = {}
     pairs = itertools.islice(aligned(*train), last)  # type: ignore[call-overload]
     for number, lines in enumerate(pairs, 1):
@@ -111,7 +112,7 @@ def run(args: Namespace) -> None:
     train = inputs.pop("train")
     shared = seen(train, inputs, args.train_lines)
     for split, paths in inputs.items():
-        numbers = [number for number, of_split in shared.values() if of_split == split]
+        numbers = [number for number, splits in shared.values() if split in splits]
         if numbers:
             print(
                 f"warning: {train[0]}, line {numbers[0]}: the pair is in {paths[0]} too "

@@ -62,6 +62,8 @@ def test_lines_of_label_and_text(copied):
         ("mr", {"mr.txt": "a\nb\n", "mr.split.txt": "0\ttrain\t1\n1\ttrain\t0\n0\ttest\t1\n"},
          "mr.split.txt, line 3: text 0 has a split already, in line 1"),
         ("tab", {"train.txt": "earn\tx\n", "test.txt": "earn x\n"}, "test.txt, line 1: not LABEL"),
+        ("tab", {"train.txt": "earn\tx\n\tgood\n", "test.txt": "earn\tx\n"}, "train.txt, line 2: n"
+         "ot LABEL"),
         ("tab", {"train.txt": "earn\tx\n"}, "neither .*test.txt nor"),
     ],
 )  # fmt: skip

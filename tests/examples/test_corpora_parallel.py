@@ -60,6 +60,11 @@ def test_training_pairs_that_are_scored_have_a_warning(copy, raw, write, capsys)
     write(raw / "train.de", ["eins", "zw\u00adei\u200b", "zwei", "drei", "\u200b"])
     copy()
     assert said in capsys.readouterr().out  # invisible characters are no difference
+    write(raw / "val.de", ["zwei"])
+    write(raw / "val.en", ["two"])
+    copy()
+    both = capsys.readouterr().out  # a pair of both sets is named with each
+    assert said in both and f"{raw}/val.de too (1 such pairs in all)" in both
     copy("--train-lines", 1)
     assert " too (" not in capsys.readouterr().out
 
