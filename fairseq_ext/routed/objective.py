@@ -1,6 +1,6 @@
 """The objective of an update: every task's part is a mean over all its minibatches (Eq. 15)."""
 
-from typing import Any, Dict, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Tuple, cast
 
 import torch
 import torch.distributed as dist
@@ -9,15 +9,32 @@ from fairseq.models import BaseFairseqModel
 from torch import nn
 
 from ..common.beam_search import Sample
+from ..compat.losses.ignored_prefixes import scored_words
 
 # of a minibatch: its size by the mean size of the minibatches of its task in the update
 SHARE = "share_of_update"
 
 
+def minibatch_size(
+    criterion: Optional[FairseqCriterion], by_sentences: bool, minibatch: Sample
+) -> int:
+    """Return the number that a criterion divides the loss of a minibatch by.
+
+    criterion: None for one that counts all target tokens. by_sentences: it counts sentences
+    (--sentence-avg). minibatch: not yet moved to a device, so that the host waits for nothing.
+    """
+    if by_sentences:
+        return int(minibatch["nsentences"])
+    # --ignore-prefix-size, which few criterions have
+    if getattr(criterion, "ignore_prefix_size", 0) > 0:
+        return int(scored_words(cast(Any, criterion), minibatch))
+    return int(minibatch["ntokens"])
+
+
 def note_shares(
     samples: Sequence[Mapping[str, Sample]],
     names: Sequence[str],
-    by_sentences: bool,
+    size_of: Callable[[Sample], int],
     device: torch.device,
 ) -> None:
     """Add ``SHARE`` to every minibatch of an update; with several workers a collective call.
@@ -25,24 +42,24 @@ def note_shares(
     Args:
         samples: this worker's batches, {name: minibatch} each.
         names: of all pairs and streams, the same on all workers.
-        by_sentences: count sentences in place of target tokens (--sentence-avg).
+        size_of: returns what the criterion divides the loss of a minibatch by.
         device: where several workers add up; the host does not wait for it.
     """
-    count = "nsentences" if by_sentences else "ntokens"
     # minibatches of all batches, by name
     parts = [(name, part) for sample in samples if sample for name, part in sample.items()]
+    counts = [size_of(part) for _, part in parts]
     numbers = {name: number for number, name in enumerate(names)}
     sums = torch.zeros(len(names), 2, dtype=torch.double)  # size and number of minibatches
-    for name, part in parts:
-        sums[numbers[name]] += torch.tensor([part[count], 1.0], dtype=torch.double)
+    for (name, _), count in zip(parts, counts):
+        sums[numbers[name]] += torch.tensor([count, 1.0], dtype=torch.double)
     is_alone = not dist.is_initialized() or dist.get_world_size() == 1
     if not is_alone:
         sums = sums.to(device)
         dist.all_reduce(sums)
-    for name, part in parts:
+    for (name, part), count in zip(parts, counts):
         size, minibatches = sums[numbers[name]]
         # 1 where the update has one minibatch of the task
-        share = part[count] * minibatches / size.clamp(min=1)
+        share = count * minibatches / size.clamp(min=1)
         # a double: fairseq turns single precision into half with --fp16
         part[SHARE] = float(share) if is_alone else share
 

@@ -1,6 +1,7 @@
 """Routed multi-task learning's task: a main lang pair and auxiliary ones, from text to anything."""
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import torch
@@ -28,7 +29,7 @@ from ..streams.schedule import SCHEDULES
 from ..streams.stored_pairs import stored_pairs
 from ..streams.subwords import MARKS
 from ..streams.task import StreamsTask
-from .objective import Weighted, note_shares
+from .objective import Weighted, minibatch_size, note_shares
 from .task_patience import HALVED, TaskPatience, check_task_patience
 from .task_tokens import (
     PrintedSources,
@@ -115,6 +116,7 @@ class RoutedMtlTask(StreamsTask):
 
     cfg: RoutedMtlConfig
     dictionary_class = TaskDictionary
+    criterion: Optional[FairseqCriterion] = None
 
     def __init__(self, cfg: RoutedMtlConfig, *more: Any, **options: Any):
         super().__init__(cfg, *more, **options)
@@ -298,6 +300,11 @@ class RoutedMtlTask(StreamsTask):
         # gamma_m 2^-k after k halvings
         return {pair: gamma[pair] * halved.get(pair, 1.0) for pair in self.pairs}
 
+    def build_criterion(self, cfg: Any) -> FairseqCriterion:
+        """Return the criterion, and note it: its counts weigh the minibatches of an update."""
+        self.criterion = super().build_criterion(cfg)
+        return self.criterion
+
     def begin_update(self, samples: List[Any], device: torch.device) -> None:
         """Note in every minibatch of the update how large it is among those of its task.
 
@@ -305,7 +312,8 @@ class RoutedMtlTask(StreamsTask):
         that over all its minibatches.
         """
         names = [*self.pairs, *self.synthetic]
-        note_shares(samples, names, bool(self.cfg.sentence_avg), device)
+        size_of = partial(minibatch_size, self.criterion, bool(self.cfg.sentence_avg))
+        note_shares(samples, names, size_of, device)
 
     def train_step(
         self,

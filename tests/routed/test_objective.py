@@ -1,11 +1,13 @@
 """An update has one mean for each task, however it is cut into minibatches."""
 
+from functools import partial
+
 import pytest
 import torch
 from common.gloo_processes import in_processes
 from streams.support import Optimizer, first_update
 
-from fairseq_ext.routed.objective import SHARE, note_shares
+from fairseq_ext.routed.objective import SHARE, minibatch_size, note_shares
 
 ROUTED = ["--task", "routed_mtl", "--arch", "routed_gru_tiny", "--lang-pairs", "xx-yy,xx-zz"]
 ROUTED += ["--main-pair", "xx-yy", "--embed-dim", 12, "--hidden-size", 10, "--attention-size", 12]
@@ -22,7 +24,8 @@ SHARES = [{"a-b": 0.5, "a-c": 0.8}, {"a-b": 1.5, "a-c": 1.2}]
 def shares(samples, by_sentences=False):
     """[{name: share}] of copies of the batches."""
     copies = [{name: dict(part) for name, part in sample.items()} for sample in samples]
-    note_shares(copies, ["a-b", "a-c"], by_sentences, CPU)
+    size_of = partial(minibatch_size, None, by_sentences)
+    note_shares(copies, ["a-b", "a-c"], size_of, CPU)
     return [{name: float(part[SHARE]) for name, part in sample.items()} for sample in copies]
 
 
@@ -52,24 +55,33 @@ def gradients(task, model, criterion, samples):
     return {name: p.grad / sizes for name, p in model.named_parameters() if p.grad is not None}
 
 
-@pytest.mark.parametrize("more", [[], ["--sentence-avg"]], ids=["tokens", "sentences"])
+SMOOTHED = ["--criterion", "label_smoothed_cross_entropy", "--ignore-prefix-size", 3]
+CHUNKED = ["--criterion", "chunked_label_smoothed_cross_entropy", "--ignore-prefix-size", 3]
+COUNTED = {
+    "tokens": [],
+    "sentences": ["--sentence-avg"],
+    "scored": SMOOTHED,
+    "scored-in-chunks": CHUNKED,
+    "scored-by-sentences": [*SMOOTHED, "--sentence-avg"],
+}
+
+
+@pytest.mark.parametrize("more", COUNTED.values(), ids=COUNTED)
 def test_parts_of_an_update_are_the_update(more, toy_corpus):
-    """--update-freq 2, with batches of two and of six sentences."""
-    task, model, criterion, sample = first_update([toy_corpus.three, *ROUTED, *more], 8)
+    """--update-freq 2, with batches of the two shortest sentences and of six others."""
+    task, model, criterion, _ = first_update([toy_corpus.three, *ROUTED, *more], 8)
     data = task.dataset("train").datasets
-    numbers = {pair: part["id"].tolist() for pair, part in sample.items()}
-    cuts = [
-        {
-            pair: data[pair].collater([data[pair][number] for number in numbers[pair][cut]])
-            for pair in sample
-        }
-        for cut in (slice(2), slice(2, None))
-    ]
-    for part in cuts:
-        for pair in part:
-            part[pair]["net_input"]["pair"] = pair
-    whole = gradients(task, model, criterion, [sample])
-    parts = gradients(task, model, criterion, cuts)
+
+    def minibatches(cut):
+        batch = {}
+        for pair, part in data.items():
+            by_length = sorted(range(len(part)), key=lambda number: part.tgt_sizes[number])
+            batch[pair] = part.collater([part[number] for number in by_length[::30][cut]])
+            batch[pair]["net_input"]["pair"] = pair
+        return batch
+
+    whole = gradients(task, model, criterion, [minibatches(slice(None))])
+    parts = gradients(task, model, criterion, [minibatches(slice(2)), minibatches(slice(2, None))])
     assert whole.keys() == parts.keys()
     for name, gradient in whole.items():
         torch.testing.assert_close(parts[name], gradient, rtol=1e-4, atol=1e-6)

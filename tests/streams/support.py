@@ -4,7 +4,6 @@ import torch
 from common import inprocess
 from common.words import dictionary_with
 from fairseq import options, tasks
-from fairseq.criterions import build_criterion
 from fairseq.data import LanguagePairDataset, ListDataset
 
 from fairseq_ext.streams.dataset import StreamsDataset
@@ -92,7 +91,7 @@ def first_update(arguments, sentences):
     words = [*arguments, "--batch-size", sentences]
     cfg = inprocess.configuration(options.get_training_parser(), words)
     task = tasks.setup_task(cfg.task)
-    model, criterion = task.build_model(cfg.model), build_criterion(cfg.criterion, task)
+    model, criterion = task.build_model(cfg.model), task.build_criterion(cfg.criterion)
     task.load_dataset("train")
     batches = task.get_batch_iterator(task.dataset("train"), max_sentences=sentences, seed=1)
     return task, model, criterion, next(batches.next_epoch_itr())
