@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .autocast import lstm_precision
 from .recurrent import Bidirectional, OneBias, sigmoid_backward, tanh_backward
 
 
@@ -93,7 +94,9 @@ class LSTM(OneBias, nn.LSTM):
         self, inputs: Tensor, before: Optional[Tuple[Tensor, Tensor]] = None
     ) -> Tuple[Tensor, Tuple[Tensor, Tensor]]:
         """Return h (B, S, H) and the last h and m (1, B, H), beginning with h and m ``before``."""
-        return super().forward(inputs, before)
+        with lstm_precision(self.weight_ih_l0) as converted:
+            states = before and (converted(before[0]), converted(before[1]))
+            return super().forward(converted(inputs), states)
 
     def literal(self, inputs: Tensor) -> Tensor:
         """Return h (B, S, H), step by step: the specification of ``forward``."""

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from .autocast import has_bfloat16
 from .layers import Linear
 from .sizes import check_sizes
 
@@ -99,14 +100,12 @@ def _is_of_search_on_cpu(query: Tensor) -> bool:
 def _has_short_products(query: Tensor, key: Tensor) -> bool:
     """True for training in bfloat16 on a CPU that multiplies it, with few positions."""
     # elsewhere oneDNN does not multiply bfloat16, and torch does at a fraction of the speed
-    multiplies = getattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)  # torch 2.0
     return (
         query.device.type == "cpu"
         and query.dtype == torch.bfloat16
         and torch.is_grad_enabled()
         and max(query.size(-2), key.size(-2)) <= SHORT_SEQUENCE
-        and torch.backends.mkldnn.is_available()
-        and multiplies()
+        and has_bfloat16()
     )
 
 

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ...common.autocast import lstm_precision
 from ...common.dropout import RetainsDropout
 from ...common.layers import embedding, linear
 from ...common.lstm import LSTM
@@ -92,17 +93,19 @@ class DualLSTM(RetainsDropout, nn.Module):
             before = (inputs.new_zeros(inputs.size(0), self.lstm.hidden_size),) * 2
         recurrence = (self.lstm.weight_hh_l0, self.lstm.bias_ih_l0, self.lstm.bias_hh_l0)
         # nn.LSTM has no place for P E_y^T, whose gradient has to reach P and E_y
-        h, last, memory = torch.lstm(
-            inputs,
-            [state.unsqueeze(0) for state in before],  # torch has a first axis for layers
-            [weight, *recurrence],
-            has_biases=True,
-            num_layers=1,
-            dropout=0.0,
-            train=self.training,
-            bidirectional=False,
-            batch_first=True,
-        )
+        with lstm_precision(self.lstm.weight_ih_l0) as converted:
+            h, last, memory = torch.lstm(
+                converted(inputs),
+                # torch has a first axis for layers
+                [converted(state).unsqueeze(0) for state in before],
+                [converted(weight), *recurrence],
+                has_biases=True,
+                num_layers=1,
+                dropout=0.0,
+                train=self.training,
+                bidirectional=False,
+                batch_first=True,
+            )
         return h, (last[0], memory[0])
 
     def read(self, previous: Tensor, lengths: Tensor) -> Tensor:

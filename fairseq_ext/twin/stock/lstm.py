@@ -27,6 +27,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from ...common.architectures import architecture
+from ...common.autocast import lstm_precision
 from ...common.padding_sides import check_right_padding
 from ..contract import BackwardDecoder, TwinCall, decode
 from .steps import linear_steps, lstm_cell_step, position_steps
@@ -73,9 +74,11 @@ def _fused(decoder: LSTMDecoder, vectors: Tensor) -> Tensor:
     for cell in decoder.layers:
         # stock has a cell for each layer: here their matrices run in the kernel of whole sequences
         weights = [cell.weight_ih, cell.weight_hh, cell.bias_ih, cell.bias_hh]
-        states, *_ = torch.lstm(
-            inputs, (zeros, zeros), weights, True, 1, 0.0, decoder.training, False, False
-        )
+        with lstm_precision(cell.weight_ih) as converted:
+            start = converted(zeros), converted(zeros)
+            states, *_ = torch.lstm(
+                converted(inputs), start, weights, True, 1, 0.0, decoder.training, False, False
+            )
         inputs = decoder.dropout_out_module(states)
         if decoder.residuals:  # stock adds the layer's state of the step before
             inputs = inputs + torch.cat([zeros, states[:-1]])
