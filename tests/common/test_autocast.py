@@ -34,10 +34,9 @@ def test_layers(dtype):
     torch.manual_seed(0)
     inputs, padding = torch.randn(ROWS, STEPS, 5).to(dtype), torch.zeros(ROWS, STEPS).bool()
     if dtype == torch.float32:
-        one = LSTM(5, 6)
-        check(lambda: one(inputs), trained(one))
-        both = BidirectionalLSTM(5, 6)
-        check(lambda: both(inputs, padding), trained(both))
+        layer, bidirectional = LSTM(5, 6), BidirectionalLSTM(5, 6)
+        check(lambda: layer(inputs), trained(layer))
+        check(lambda: bidirectional(inputs, padding), trained(bidirectional))
     with torch.autocast("cpu"):
         _, (state, memory) = LSTM(5, 6).carry(inputs)
     assert state.shape == memory.shape == (1, ROWS, 6)

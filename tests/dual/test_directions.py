@@ -114,6 +114,24 @@ def test_a_file_of_embeddings_of_one_language(toy_corpus, tmp_path):
     trained_cfg(toy_corpus.two, *words, "--one-way")
 
 
+def test_a_file_of_embeddings_of_all_languages(toy_corpus, tmp_path):
+    """With one matrix of all words, one file is read, as by a stock transformer."""
+    path = tmp_path / "vectors.txt"
+    vector = " ".join(["0.5"] * 16)
+    path.write_text(f"2 16\nan1 {vector}\nun1 {vector}\n", encoding="utf-8")
+    files = [word for side in ("en", "de") for word in (f"--{side}coder-embed-path", path)]
+    words = [toy_corpus.two, "--task", "dual_translation", "-s", "xx", "-t", "yy", *STACKS, *files]
+    cfg = configuration(options.get_training_parser(), words)
+    task = tasks.setup_task(cfg.task)
+    model = task.build_model(cfg.model)
+    rows = [task.dictionaries["xx"].index(word) for word in ("an1", "un1")]
+    for stack in model.models.values():
+        table = stack.encoder.embed_tokens.weight
+        assert table is stack.decoder.embed_tokens.weight
+        assert table is stack.decoder.output_projection.weight
+        assert table[rows].eq(0.5).all()
+
+
 # ---------------------------------------------------------------- the softmax of the NIST setting
 
 

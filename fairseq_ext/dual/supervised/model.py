@@ -96,13 +96,18 @@ class DualSupervisedTransformerModel(SeparateModels):
 
 
 def check_embedding_files(args: Namespace, pairs: Sequence[str]) -> None:
-    """Raise ValueError for a file of one language's vectors that several languages would read."""
+    """Raise ValueError for a file of one language's vectors that several languages would read.
+
+    With --share-all-embeddings all of them have one matrix, and the file the vectors of all words.
+    """
+    if getattr(args, "share_all_embeddings", False):
+        return  # fairseq asks for the same dictionary and file on both sides
     for side, langs in zip(("encoder", "decoder"), sides(pairs)):
         path = getattr(args, f"{side}_embed_path", None)
         if path and len(langs) > 1:
             raise ValueError(
                 f"--{side}-embed-path {path}: the {side}s are of {', '.join(langs)}, one file is "
-                "of one language; allowed: leave it out, or --one-way"
+                "of one language; allowed: leave it out, --one-way, or --share-all-embeddings"
             )
 
 
